@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import hypothesis
@@ -59,7 +60,13 @@ def make_table(n: int = 300, seed: int = 3) -> pd.DataFrame:
     table = pd.DataFrame({"x": x, "y": y, "z": z, "group": group})
     table["low"], table["high"] = np.where(x < 3, 0.0, 3.0), np.where(x < 3, 3.0, 1e4)
     table["flag"] = np.arange(n) >= 150  # the first two leaves have none
-    return table
+    table["job"] = random.choice(["none", "part", "full"], n, p=[0.2, 0.3, 0.5])
+    table["sex"] = random.choice(["f", "m"], n)
+    hours = np.exp(random.normal(3, 0.4, n))
+    hours[random.random(n) < 0.1], hours[random.random(n) < 0.1] = np.nan, -8
+    wage = np.where(table["job"] == "none", 0.0, np.exp(1 + 0.3 * z + random.normal(0, 0.5, n)))
+    bonus = np.where((random.random(n) < 0.2) | (np.arange(n) < 70), np.nan, wage + random.exponential(2, n))
+    return table.assign(hours=hours, wage=wage, bonus=bonus, part=wage * random.uniform(0.1, 0.9, n))
 
 
 TABLE = make_table()
@@ -94,6 +101,8 @@ def compare(
     if done.outcome.weighted.known.any():
         np.testing.assert_array_equal(joined(held, "known"), done.outcome.weighted.known)
     np.testing.assert_array_equal(joined(held, "power"), done.outcome.fit.power)
+    gone = [link.withheld for link in done.design.links]
+    assert fit.overview.withheld == tuple(0 if each is None else each.sum() for each in gone)
     for name, values in done.outcome.fit.parameters.items():
         np.testing.assert_array_equal(fit.parameters[name], values)
     pricing, bound, copies = done.outcome.pricing, synth.settings.bound, synth.settings.copies
@@ -205,6 +214,114 @@ def test_every_weight_and_range_gives_what_memory_gives(name: str) -> None:
     compare(asked.pop("formula", "x ~ z + group"), workers=Elsewhere(), **asked)
 
 
+JOB = hr.Column("job ~ group + sex", hr.Family("dirichlet", levels=["none", "part", "full"]))
+CELLS: dict[str, dict[str, hr.Column]] = {  # columns that hold more than amounts
+    "classes": {"job": JOB},
+    "classes by classes": {
+        "job": hr.Column("job ~ sex", JOB.family),
+        "group": hr.Column("group ~ C(job) + sex", hr.Family("dirichlet", levels=["a", "b", "c"])),
+    },
+    "classes, read": {"job": JOB, "x": hr.Column("x ~ z + C(job)")},
+    "gaps": {"bonus": hr.Column("bonus ~ z", missing="withheld")},
+    "gaps, read": {
+        "bonus": hr.Column("bonus ~ z", missing="withheld"),
+        "x": hr.Column("x ~ z + log(bonus)"),
+    },
+    "public gaps": {
+        "bonus": hr.Column("bonus ~ z", missing="public", filler=3.0),
+        "x": hr.Column("x ~ z + log(bonus)"),
+    },
+    "gaps and codes": {
+        "hours": hr.Column(
+            "hours ~ z", codes=(-8,), missing="synthesized", kinds_by="C(group) + sex", filler=20.0
+        ),
+        "x": hr.Column("x ~ z + log(hours)"),
+    },
+    "rules": {
+        "job": JOB,
+        "wage": hr.Column("wage ~ z", only_where="job != 'none'", otherwise=0, filler=5.0),
+        "x": hr.Column("x ~ z + log1p(wage)"),
+    },
+    "shares": {
+        "job": JOB,
+        "wage": hr.Column("wage ~ z", only_where="job != 'none'", otherwise=0, filler=5.0),
+        "part": hr.Column("part ~ z", share_of="wage"),
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["gaps", "rules"])
+def test_cells_of_all_kinds(name: str) -> None:
+    compare(CELLS[name], workers=Elsewhere(), draws=100, copies=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bound", ["lipschitz", "oscillation", "exact", "renyi"])
+@pytest.mark.parametrize("standard", [hr.Unweighted(), hr.ADP()], ids=lambda each: each.label)
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_of_every_kind_standard_and_bound(name: str, standard: Any, bound: str) -> None:
+    compare(CELLS[name], standard=standard, bound=bound, copies=2, draws=100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("standard", [hr.RangeAveraged, hr.RangeTruncated])
+@pytest.mark.parametrize("name", ["classes, read", "gaps, read", "rules"])
+def test_a_range_beside_cells_of_all_kinds(name: str, standard: Any) -> None:
+    asked = {"standard": standard(hr.Box({"x": RADIUS})), "epsilon": 60.0, "bound": "oscillation"}
+    compare(CELLS[name], workers=Elsewhere(), draws=100, **asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "rule",
+    [
+        weights.SoftmaxWeights(),
+        weights.CapWeights(3.0),
+        weights.Reweighted(weights.LinearWeights()),
+        weights.FixedWeights(np.linspace(0.1, 1, len(TABLE))),
+    ],
+    ids=str,
+)
+def test_weights_of_rows_without_a_value(rule: weights.Weights) -> None:
+    """They have none, and no say in those of others."""
+    _, held, _ = compare(CELLS["gaps"], weights=rule, draws=100, workers=Elsewhere(), sampling="stratified")
+    gone = TABLE["bonus"].isna().to_numpy()
+    assert gone[:64].all()
+    assert not joined(held, "power")[gone].any()
+
+
+@pytest.mark.slow
+def test_a_planned_weight_beside_gaps() -> None:
+    asked = {"weights": weights.PlannedWeights(), "bound": "renyi", "draws": 100}
+    compare(CELLS["gaps"], epsilon=40.0, **asked)
+    compare(CELLS["gaps, read"], epsilon=60.0, **asked)
+
+
+@pytest.mark.slow
+@given(
+    size=st.integers(40, 200),
+    seed=st.integers(0, 10**6),
+    n=st.integers(150, 400),
+    name=st.sampled_from(list(CELLS)),
+)
+@hypothesis.settings(max_examples=12)
+def test_cells_of_any_table_whatever_the_leaves(size: int, seed: int, n: int, name: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaves_module, "LEAF", size)
+        compare(CELLS[name], make_table(n, seed), least=1, draws=100)
+
+
+def test_a_column_without_an_amount_is_refused_as_in_memory() -> None:
+    table = TABLE.assign(bonus=np.nan)
+    settings = hr.Synthesizer(CELLS["gaps"]).settings
+    with pytest.raises(DataError, match="no amount or class in any of 300 rows"):
+        encode(Table.of(table), [settings])
+    design_of_some = encode(Table.of(TABLE), [settings])
+    empty = replace(design_of_some, present=np.zeros(300, np.bool_))
+    with pytest.raises(DataError, match="no amount or class in any of 300 rows"):
+        stream_weighted(settings, Held(Table.of(table), empty), key=Key.from_seed(1), workers=Here())
+
+
 @pytest.mark.slow
 @given(
     size=st.integers(40, 200),
@@ -282,6 +399,7 @@ def test_a_view_of_some_rows_is_what_they_are_in_memory() -> None:
     ("asked", "message"),
     [
         ({"family": hr.Family("student", scale=1.0)}, "student family is sampled"),
+        ({"formula": {"x": hr.Column("x ~ z", codes=(-8,))}}, "gaps and codes of 'x' .* kinds_by"),
         ({"weights": lambda risk: np.ones_like(risk)}, "function of the risks of all"),
         ({"weights": weights.IdentificationWeights(0.1)}, "compare each value"),
         ({"debias": True, "epsilon": 3.0}, "corrections"),
@@ -291,7 +409,7 @@ def test_a_view_of_some_rows_is_what_they_are_in_memory() -> None:
     ],
 )
 def test_what_needs_all_records_is_refused_before_any_is_read(asked: dict[str, Any], message: str) -> None:
-    settings = hr.Synthesizer("x ~ z", **asked).settings
+    settings = hr.Synthesizer(asked.pop("formula", "x ~ z"), **asked).settings
     with pytest.raises(SettingError, match=message):
         stream_weighted(settings, object.__new__(Held), key=Key.from_seed(1), workers=Here())  # has no record
 

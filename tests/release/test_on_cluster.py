@@ -34,6 +34,14 @@ STANDARDS = {
         **{"preset": "recommended", "epsilon": 40.0},
         "formula": {"x": hr.Column("x ~ z"), "pay": hr.Column("pay ~ z + log(x)", "lognormal")},
     },
+    "cells": {
+        **{"weights": hr.ScalarWeights(0.9), "epsilon": None, "bound": "renyi"},
+        "formula": {
+            "place": hr.Column("place ~ 1", hr.Family("dirichlet", levels=["north", "south", "islan"])),
+            "x": hr.Column("x ~ z", only_where="place != 'south'", otherwise=-1, filler=2.0),
+            "pay": hr.Column("pay ~ z + C(place)", codes=(-8,), kinds_by="1"),
+        },
+    },
     "strict": {"standard": hr.Strict(limits=(0.001, 1000.0)), "epsilon": 2.0},
     "strict chain": {
         "standard": hr.Strict(limits={"x": (0.001, 1000.0), "pay": (0.001, 1000.0)}),

@@ -381,3 +381,17 @@ def test_the_page_on_tables_has_a_plan_and_synthesizers_that_can_be_made():
         names.pop("synth", None)
         exec(code, names)
         assert "not fitted" in repr(names["synth"])
+
+
+def test_a_column_that_kinds_of_cells_follow_may_be_dropped(tmp_path):
+    """It was taken for one that nobody uses, and the fit did not find it."""
+    frame = people()
+    frame.loc[::7, "wage"] = -8
+    columns = {"wage": hr.Column("wage ~ age", codes=(-8,), kinds_by="C(sector)")}
+    made = release_of(
+        tmp_path, frame=frame, formula=columns, epsilon=None, outputs=Outputs(drop=("sector", "hours"))
+    )
+    assert made.certificate.used_not_released == ("sector",)
+    frame.loc[3, "sector"] = None
+    with pytest.raises(DataError, match="Values are missing in columns of the formula: 'sector' in 1"):
+        release_of(tmp_path, "gaps", frame=frame, formula=columns, epsilon=None)

@@ -129,6 +129,32 @@ SETTINGS = {
         "epsilon": 8.0,
         "outputs": Outputs(drop=("key", "pay", "x")),
     },
+    "cells": {
+        "formula": {
+            "note": hr.Column(
+                "note ~ place",
+                hr.Family("dirichlet", levels=["a", "b"]),
+                missing="synthesized",
+                kinds_by="place",
+            ),
+            "x": hr.Column("x ~ z + C(note)", only_where="note != 'b'", otherwise=-1, filler=2.0),
+            "key": hr.Column("key ~ z", codes=(7,), kinds_by="1", declared=hr.Declared("integer")),
+            "pay": hr.Column("pay ~ z", "normal", share_of="key", missing="withheld"),
+        },
+        "epsilon": 900.0,
+        "rules": hr.Rules(derived={"twice": "2 * pay"}, checks=["pay <= x"]),
+        "outputs": Outputs(drop=("day",)),
+    },
+    "classes from csv": {
+        "data": "table.csv",
+        "formula": {
+            "note": hr.Column(
+                "note ~ place + C(day)", hr.Family("dirichlet", levels=["a", "b"]), missing="public"
+            )
+        },
+        **{"bound": "renyi", "weights": hr.ScalarWeights(0.5), "epsilon": None},
+        "outputs": Outputs(drop=("key", "pay")),
+    },
     "csv": {"outputs": Outputs(format="csv", drop=("key", "pay"))},
     "from csv": {"data": "table.csv", "outputs": Outputs(drop=("key", "pay"))},
 }
@@ -199,7 +225,6 @@ def test_a_folder_of_files_is_always_read_by_blocks(make, frame, tmp_path):
         ({"family": "gamma"}, "gamma family .*without --stream, or use the normal"),
         ({"debias": True}, "debias"),
         ({"unit": "key", "rows_per_unit": 1}, "unit"),
-        ({"missing": "drop"}, "drop"),
         ({"outputs": Outputs(format="stata")}, "stata is not written"),
         ({"weights": hr.weights.IdentificationWeights(0.1, ["place"])}, "IdentificationWeights"),
         ({"data": "table.dta"}, "table.dta"),
@@ -224,8 +249,8 @@ def test_a_sheet_or_a_scratch_folder_that_would_go_unused_is_refused(hedgerow, m
     done = hedgerow("synthesize", "table.csv", *asked, "--workers", 0)
     assert (done.code, "--workers: 0 processes" in done.text) == (2, True)
     nobody = ("--cluster", "tls://127.0.0.1:9")  # who is not asked before the plan is known to be good
-    done = hedgerow("synthesize", "table.csv", *asked, "--drop-missing", *nobody)
-    assert (done.code, "missing: drop" in done.text) == (2, True)
+    done = hedgerow("synthesize", "table.csv", *asked, "--format", "stata", *nobody)
+    assert (done.code, "stata is not written" in done.text) == (2, True)
     assert left_over(tmp_path) == []
     assert not (tmp_path / "ledger.sqlite").exists()
 
@@ -240,6 +265,48 @@ def test_cells_that_a_spreadsheet_would_run_are_counted_in_all_rows(make, frame,
     assert left_over(tmp_path) == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["gaps.parquet", "gaps.csv"])
+@pytest.mark.parametrize("name", ["adp", "chain", "strict"])
+def test_rows_that_lack_a_value_are_dropped_as_in_memory(name, data, make, frame, tmp_path):
+    """Others' gaps stay, and so do levels that only dropped rows have; the file's gaps are counted."""
+    random = np.random.default_rng(8)
+    gaps = frame.assign(
+        x=frame["x"].where(random.random(ROWS) > 0.1), place=frame["place"].where(random.random(ROWS) > 0.1)
+    )
+    gaps.loc[:69, "x"] = None
+    gaps.to_parquet(tmp_path / "gaps.parquet", index=False, row_group_size=70)
+    gaps.to_csv(tmp_path / "gaps.csv", index=False)
+    asked = SETTINGS[name] | {"data": data, "missing": "drop"}
+    held, streamed = (make(f"{data}-{word}", stream=word, **asked) for word in (False, True))
+    assert read(held) == read(streamed)
+    assert held.certificate.assumed_public == streamed.certificate.assumed_public
+    one, two = (
+        json.loads((made.folder / "confidential" / "summary.json").read_text()) for made in (held, streamed)
+    )
+    for key in ("rows", "dropped_rows", "missing"):
+        assert one[key] == two[key], key
+    assert one["dropped_rows"] > 70
+
+
+def test_a_file_of_incomplete_rows_alone_is_refused(make, frame, tmp_path):
+    frame.assign(x=np.nan).to_parquet(tmp_path / "none.parquet", index=False)
+    for stream in (False, True):
+        with pytest.raises(hr.HedgerowError, match="All 300 rows lack a value"):
+            make("release", stream=stream, data="none.parquet", missing="drop")
+    assert left_over(tmp_path) == []
+
+
+def test_a_label_that_nobody_declared_is_said_to_be_in_its_rows(make, frame, tmp_path):
+    frame.assign(note="a").assign(note=lambda t: t["note"].where(t.index != 70, "c")).to_parquet(
+        tmp_path / "odd.parquet", index=False
+    )
+    family = hr.Family("dirichlet", levels=["a", "b"])
+    with pytest.raises(hr.HedgerowError, match="In rows 65 to 128: Column 'note' has 1 values in 64 rows"):
+        make("release", stream=True, data="odd.parquet", formula="note ~ place", family=family)
+    assert left_over(tmp_path) == []
+
+
 class StopError(Exception):
     """Something unforeseen."""
 
@@ -247,6 +314,7 @@ class StopError(Exception):
 PHASES = {
     "spooling": (preparing, "spool", []),
     "looking": (preparing, "settle", []),
+    "fingerprint": (Ledger, "fingerprint", []),
     "fitting": (preparing, "fit_leaves", []),
     "before the spend": (Ledger, "reserve", []),
     "after the spend": (Draft, "begin", ["reserved", "void"]),
@@ -394,6 +462,19 @@ def test_the_worth_of_what_is_left_is_that_of_all_records(name, make, monkeypatc
     for one in (gauge, *gauge["columns"].values()):
         assert near(one["records"], worth)
         assert one["of"] == ROWS
+
+
+@pytest.mark.slow
+def test_of_cells_it_is_that_of_the_rows_that_have_one(make, monkeypatch):
+    monkeypatch.setattr(preparing, "COMPARED", 100)
+    made = [make(f"release-{stream}", stream=stream, **SETTINGS["cells"]) for stream in (False, True)]
+    inside = [each.folder / "confidential" / "summary.json" for each in made]
+    held, streamed = (json.loads(file.read_text())["gauge"]["columns"] for file in inside)
+    assert held.keys() == streamed.keys() == {"note", "x", "key", "pay"}
+    for name, one in held.items():
+        assert near(one["records"], streamed[name]["records"])
+        assert one["of"] == streamed[name]["of"]
+    assert held["x"]["of"] < ROWS
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """CSV files in blocks give what `files.read` gives of the whole: types, missing values, notes, refusals."""
 
+import gc
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -108,6 +110,17 @@ def test_blocks_give_what_the_whole_gives(tmp_path, kind):
         np.testing.assert_equal(found, whole.frame.to_pylist())
         like = spooled.source(whole.frame)
         assert (like.missing, like.notes, like.dialect) == (whole.missing, whole.notes, whole.dialect)
+
+
+def test_no_file_is_left_open(tmp_path):
+    """Python warns of those that are, where it is asked to."""
+    path = tmp_path / "pay.csv"
+    path.write_bytes(FILES["index"])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ResourceWarning)
+        spool(path, tmp_path)
+        gc.collect()
+    assert told == []
 
 
 def test_a_text_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):

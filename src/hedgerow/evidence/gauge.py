@@ -15,7 +15,7 @@ where copies were of use from about ten records' worth of information on. In tha
 far draw instead of two, no released copy of 90 had a quantile beyond ten times the original's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -117,8 +117,19 @@ class Gauge(Confidential):
 
 
 @one_blas_thread()
-def measure(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> Gauge:
-    """The gauge of a fit; the outcome that is not there takes no part."""
+def measure(
+    settings: Settings,
+    start: Start,
+    outcome: Outcome,
+    *,
+    key: Key,
+    worth: Sequence[tuple[float, int]] | None = None,
+) -> Gauge:
+    """The gauge of a fit; the outcome that is not there takes no part.
+
+    Where these are some of the records, `worth` has for each link Σα* over all that have a value, and how
+    many these are.
+    """
     design = start.design
     rows = np.flatnonzero(start.present if start.present.any() else np.ones(design.records, dtype=np.bool_))
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(int)]
@@ -129,6 +140,10 @@ def measure(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> 
         _measure_link(settings, start, outcome, model, link, rows, *made)
         for link, model, *made in zip(design.links, settings.models, copies, plain, strict=True)
     ]
+    if worth is not None:
+        measured = [
+            replace(gauge, records=left, of=of) for gauge, (left, of) in zip(measured, worth, strict=True)
+        ]
     if not settings.several:
         return measured[0]
     gauges: dict[str, Gauge] = {}

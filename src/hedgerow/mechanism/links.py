@@ -11,7 +11,7 @@ a row away. Levels, kinds, fillers and rules are declared, and nothing of them i
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -115,18 +115,19 @@ class _LinkBuilder(Confidential):
         cells = take_apart(
             column, self.table, self.domains[last], codes=first.codes, unknown=hidden, usable=usable
         )
-        if usable is None and not cells.present.any():  # others refuse no table
-            raise DataError(
-                f"Column '{column.outcome}' has no amount or class in any of {self.table.rows} rows, so that "
-                f"nothing can be learnt of it. {_remedy(column)}"
-            )
+        # Others refuse no table; and a part of one may have none.
+        if self.learnt is None and usable is None and not cells.present.any():
+            refuse_empty(column, self.table.rows)
         read = fill_unused(first, column, self.read, cells.applies)
         for place in places:
             self._append(column, place, self._build_part(place, self._write(place, formula), read, cells))
         if not cells.known.all():
             self.unknown[column.outcome] = ~cells.known
-        last_design = self.designs[-1]
-        self.designs[-1] = replace(last_design, notes=(*last_design.notes, *_note(cells, hidden)))
+        gone = ~cells.known if hidden is None else ~cells.known & ~hidden
+        if gone.any():
+            design, count = self.designs[-1], int(gone.sum())
+            notes = note_withheld(column, count, self.table.rows) if self.learnt is None else ()
+            self.designs[-1] = replace(design, withheld=gone, notes=(*design.notes, *notes))
         self.read = with_fillers(self.read, cells, self.marks[column.outcome])
 
     def _build_part(self, place: int, formula: str, read: Table, cells: Cells) -> Design:
@@ -219,6 +220,15 @@ def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -
     return units
 
 
+def crossed_formulas(settings: Settings) -> list[str]:
+    """Formulas whose public predictors make cells together; those of kinds are written as their column's."""
+    return [
+        f"{quote(link.column.outcome)} ~ {link.column.kinds_by}" if link.role == "kind" else link.formula()
+        for link, domain in zip(settings.links, settings.domains, strict=True)
+        if domain.crossed
+    ]
+
+
 def find_levels(settings: Settings, table: Table) -> dict[str, tuple[Any, ...]]:
     """The declared classes of protected columns, by which later ones encode them."""
     levels = {}
@@ -243,15 +253,22 @@ def _usual(domain: Domain, design: Design) -> float:
     return (support.lower + min(support.upper, support.lower + 2)) / 2 if at_end else near
 
 
-def _note(cells: Cells, hidden: Mask | None) -> list[str]:
+def note_withheld(column: Column, withheld: int, records: int) -> tuple[str, ...]:
     """What the owner should know of cells that count as withheld."""
-    withheld = int((~cells.known & (True if hidden is None else ~hidden)).sum())
     if not withheld:
-        return []
-    return [
-        f"{withheld} of {len(cells.known)} cells of '{cells.column.outcome}' are missing, or break its rule. "
-        "They count as withheld, and their rows get synthetic cells like any other (confidential)."
-    ]
+        return ()
+    return (
+        f"{withheld} of {records} cells of '{column.outcome}' are missing, or break its rule. They count as "
+        "withheld, and their rows get synthetic cells like any other (confidential).",
+    )
+
+
+def refuse_empty(column: Column, records: int) -> NoReturn:
+    """Refuse a column of which no record has anything to learn from."""
+    raise DataError(
+        f"Column '{column.outcome}' has no amount or class in any of {records} rows, so that nothing can be "
+        f"learnt of it. {_remedy(column)}"
+    )
 
 
 def _remedy(column: Column) -> str:

@@ -131,8 +131,9 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
     if not rows.all():
         risk, values = Risk(risk.low[rows], risk.high[rows]), values[rows]
     evidence = Evidence(
-        risk, values, table, refit, partial(planned_weight, settings, start.design, table=start.table)
-    )
+        risk, values, table, refit, partial(planned_weight, settings, start.design, table=start.table),
+        among=None if rows.all() else rows,
+    )  # fmt: skip
     return everybody(compute_alpha(settings.weights.of_rows(rows), evidence))
 
 

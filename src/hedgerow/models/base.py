@@ -182,6 +182,31 @@ class Confining(Protocol):
 
 
 @runtime_checkable
+class Mergeable(Protocol):
+    """A model whose weighted posterior follows from what leaves of records add up to: it goes leaf by leaf.
+
+    `sample` is `draw` of `posterior_of` what all leaves say, merged from the first to the last.
+    """
+
+    name: str
+
+    def sum_leaf(self, design: Design, power: PerRecord, *, first: bool) -> Array:
+        """What one leaf of records says of the posterior; the first one may go on from the prior."""
+
+    def merge_sums(self, one: Array, other: Array) -> Array:
+        """What two parts of a table say together."""
+
+    def posterior_of(self, merged: Array, power: float) -> Any:
+        """The posterior that all leaves make, given the sum of their powers; small and picklable."""
+
+    def draw(self, posterior: Any, *, draws: int, key: Key) -> Sample:
+        """Draws of a posterior; what records do to it is left open."""
+
+    def influence(self, design: Design, power: PerRecord, posterior: Any, refit: Any = None) -> Influence:
+        """What some of the records do to a posterior; `refit` as in `models.conjugate`."""
+
+
+@runtime_checkable
 class Blockwise(Protocol):
     """A model whose posterior without several records at once has a closed form (docs/maths.md, "Units")."""
 

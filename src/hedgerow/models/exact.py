@@ -41,6 +41,7 @@ from hedgerow.numerics.triangular import (
     leaf_factor,
     leaf_leverages,
     leverages,
+    merge_factors,
     weighted_factor,
 )
 from hedgerow.randomness import Key
@@ -118,10 +119,13 @@ class Regression(StandIn):
     def _factor(self, design: Design, power: PerRecord) -> Array:
         return weighted_factor(design.matrix, self.responses(design), power, start=self.start(design))
 
-    def leaf_factor(self, design: Design, power: PerRecord, *, first: bool) -> Array:
-        """The factor of one leaf of records; the first one continues from the prior."""
+    def sum_leaf(self, design: Design, power: PerRecord, *, first: bool) -> Array:
+        """The triangular factor of one leaf of records; the first one continues from the prior."""
         start = self.start(design) if first else None
         return leaf_factor(design.matrix, self.responses(design), power, start=start)
+
+    def merge_sums(self, one: Array, other: Array) -> Array:
+        return merge_factors((one, other))
 
     def start(self, design: Design) -> Array:
         """The prior's factor, from which that of the records goes on: no row of it, but its means and spread.

@@ -27,9 +27,15 @@ def leaves_of(records: int) -> list[slice]:
     return [slice(first, min(first + LEAF, records)) for first in range(0, records, LEAF)]
 
 
-def sum_leaves(values: Array) -> float:
-    """Σ over all records: the sums of the leaves, one after the other."""
-    return add_in_order([float(values[rows].sum()) for rows in leaves_of(len(values))])
+def sum_leaves(values: Array, among: NDArray[np.bool_] | None = None) -> float:
+    """Σ over all records: the sums of the leaves, one after the other.
+
+    Of some records only, `among` says for all records of the table which these are.
+    """
+    if among is None:
+        return add_in_order([float(values[rows].sum()) for rows in leaves_of(len(values))])
+    ends = np.cumsum([among[rows].sum() for rows in leaves_of(len(among))])
+    return add_in_order([float(part.sum()) for part in np.split(values, ends[:-1])])
 
 
 def add_in_order(sums: Sequence[float]) -> float:

@@ -37,11 +37,11 @@ class Overall(Confidential):
     spread: float = np.nan  # standard deviation, with n − 1; 0 for one record
 
     @classmethod
-    def of(cls, risk: PerRecord, reads: Reads) -> "Overall":
-        """What rules read of risks that are all at hand."""
+    def of(cls, risk: PerRecord, reads: Reads, among: RecordMask | None = None) -> "Overall":
+        """What rules read of risks that are all at hand; `among` as in `sum_leaves`."""
         if reads == "moments":
-            mean = sum_leaves(risk) / len(risk)
-            squares = sum_leaves((risk - mean) ** 2)
+            mean = sum_leaves(risk, among) / len(risk)
+            squares = sum_leaves((risk - mean) ** 2, among)
             return cls(mean=mean, spread=spread_of(squares, len(risk)))
         return cls(float(risk.min()), float(risk.max())) if reads == "ends" else cls()
 
@@ -61,10 +61,11 @@ class Evidence:
     refit: Callable[[PerRecord], PerRecord]  # weights → by-record bound max_s |d_i| after a weighted fit
     plan: Callable[[float], float] = _no_plan  # chance of a refusal → one weight for all, without the outcome
     whole: Overall | None = None  # of all records' risks, where these are some
+    among: RecordMask | None = None  # which of the table's records these are, where others take no part
 
     def overall(self, kind: RiskKind, reads: Reads) -> Overall:
         """What a rule reads of the risks of all records."""
-        return self.whole or Overall.of(self.risk.of(kind), reads)
+        return self.whole or Overall.of(self.risk.of(kind), reads, self.among)
 
 
 class Weights(ABC):

@@ -151,14 +151,15 @@ def make_release(
 def _make(prepared: Prepared, out: Path, tell: Progress, *, new_dataset: bool, anyway: bool) -> Made:
     plan = prepared.plan
     with open_ledger(plan.ledger) as ledger:
-        fingerprint = ledger.fingerprint(prepared.whole, prepared.outcomes)
-        account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
-        price: dict[str, Any] = {"epsilon": plan.settings.epsilon}
-        account |= {"dataset": plan.dataset, **charge_unit(price, plan.rows_charged)}
-        # Of all columns: a key that is dropped from the copies tells best which records these are.
-        account |= {"sketch": ledger.sketch(prepared.whole, *prepared.outcomes)}
-        account |= {"new_dataset": new_dataset}
-        _warn_before(prepared, ledger.check(**account))
+        with _before_spending():
+            fingerprint = ledger.fingerprint(prepared.whole, prepared.outcomes)
+            account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
+            price: dict[str, Any] = {"epsilon": plan.settings.epsilon}
+            account |= {"dataset": plan.dataset, **charge_unit(price, plan.rows_charged)}
+            # Of all columns: a key that is dropped from the copies tells best which records these are.
+            account |= {"sketch": ledger.sketch(prepared.whole, *prepared.outcomes)}
+            account |= {"new_dataset": new_dataset}
+            _warn_before(prepared, ledger.check(**account))
         tell("fitting")
         expected = expected_fits(plan.settings) | expected_corrections(plan.settings)
         with _before_spending(), job(expected):

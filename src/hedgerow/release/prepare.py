@@ -17,7 +17,7 @@ from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import DictionaryEntry, Format, Source, Written
-from hedgerow.tables.formula import parse
+from hedgerow.tables.formula import parse, quote
 from hedgerow.tables.predictors import hint_at_logs, spell_categories
 from hedgerow.tables.table import Table
 from hedgerow.threads import WORTH_SHARING, share_out
@@ -134,18 +134,17 @@ def _withholds(plan: Plan) -> bool:
     return all(domain.usable is not None for domain in plan.settings.domains)
 
 
-def settle(plan: Plan, source: Source, *, all_rows: bool = True) -> Prepared:
+def settle(plan: Plan, source: Source, *, all_rows: bool = True, dropped: int = 0) -> Prepared:
     """What is used, what is released and which rows take part, of a table that was read.
 
-    Without `all_rows` the source has some of the rows, and its `missing` counts the gaps of all.
+    Without `all_rows` the source has some of the rows, those `dropped` not among them, and its `missing`
+    counts the gaps of all.
     """
     withholds = _withholds(plan)
     columns, rules = plan.settings.columns, plan.settings.rules
     outcomes, protected = plan.settings.outcomes, plan.settings.protected
     whole = Table.of(source.frame)
-    formulas = [parse(column.formula, whole) for column in columns]
-    read = dict.fromkeys(name for formula in formulas for name in formula.predictors)
-    predictors = tuple(name for name in read if name not in protected)
+    predictors = find_predictors(plan, whole)
     ruled = [*(column.reads for column in columns), *(rules.reads_of(name) for name in rules.names)]
     of_rules = [name for names in ruled for name in names if name not in protected]
     of_range = plan.settings.standard.range.columns
@@ -193,8 +192,8 @@ def settle(plan: Plan, source: Source, *, all_rows: bool = True) -> Prepared:
             f"keep_levels: {list_some(misplaced, quoted=True)} is protected or dropped. Name public columns "
             "of the copies; what they may say of a protected one goes under its dictionary."
         )
-    needed = predictors if withholds and plan.missing == "refuse" else (*find_complete(columns), *predictors)
-    source, dropped = _drop_incomplete(plan, source, needed, all_rows=all_rows)
+    if all_rows or plan.missing == "refuse":
+        source, dropped = _drop_incomplete(plan, source, find_needed(plan, whole), all_rows=all_rows)
     spelled = [spell_categories(column.formula, source, protected) for column in columns]
     notes = dict.fromkeys(note for _, told in spelled for note in told)
     if notes:
@@ -231,6 +230,26 @@ def settle(plan: Plan, source: Source, *, all_rows: bool = True) -> Prepared:
         withheld=tuple(name for name in dict.fromkeys(used) if name in left_out),
         dropped_rows=dropped,
     )
+
+
+def find_predictors(plan: Plan, table: Table) -> tuple[str, ...]:
+    """The public columns that formulas read, those of kinds of cells among them."""
+    columns = plan.settings.columns
+    protected = (*(column.outcome for column in columns), *plan.settings.rules.names)
+    texts = [column.formula for column in columns]
+    kinds = [(column.outcome, column.kinds_by) for column in columns if column.kinds_by is not None]
+    texts += [f"{quote(outcome)} ~ {terms}" for outcome, terms in kinds]
+    formulas = [parse(text, table) for text in texts]
+    read = dict.fromkeys(name for formula in formulas for name in formula.predictors)
+    return tuple(name for name in read if name not in protected)
+
+
+def find_needed(plan: Plan, table: Table) -> tuple[str, ...]:
+    """The columns of which a row without a value is refused or dropped."""
+    predictors = find_predictors(plan, table)
+    if _withholds(plan) and plan.missing == "refuse":
+        return predictors
+    return (*find_complete(plan.settings.columns), *predictors)
 
 
 def find_complete(columns: Sequence[Column]) -> tuple[str, ...]:

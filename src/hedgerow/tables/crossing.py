@@ -62,9 +62,21 @@ class Crossing:
             codes = codes * len(levels) + np.maximum(table.places(name, levels), 0).astype(np.int64)
         return replace(self, codes=codes)
 
+    def spread(self, rows: NDArray[np.intp], times: int, places: Mapping[str, Codes]) -> "Crossing":
+        """The cells of some records, each so many times, with other levels of the protected predictors."""
+        inner = int(np.prod([len(levels) for levels in self.declared.values()], initial=1))
+        codes = np.repeat(self.codes[rows] // inner, times)
+        for name, levels in self.declared.items():
+            codes = codes * len(levels) + places[name]
+        return replace(self, codes=codes)
+
     def take(self, rows: NDArray[np.intp]) -> "Crossing":
         """The cells of some rows."""
         return replace(self, codes=self.codes[rows])
+
+    def hollow(self) -> "Crossing":
+        """The cells alone, of no records."""
+        return replace(self, codes=self.codes[:0].copy())
 
     def blank(self) -> "Crossing":
         """The public part, in memory of its own: codes too, unless protected columns are among them."""

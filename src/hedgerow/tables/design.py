@@ -78,6 +78,7 @@ class Design:
     classes: tuple[str, ...] = ()  # predictors that are categories whatever they hold
     declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # levels of protected predictors
     crossing: Crossing | None = None  # the cells that the predictors make, where the model asks for these
+    withheld: Mask | None = None  # cells that are missing, or break the column's rule, if any; confidential
 
     @property
     def links(self) -> "tuple[Design, ...]":
@@ -122,6 +123,7 @@ class Design:
             values=self.values[rows],
             matrix=self.matrix[rows],
             present=None if self.present is None else self.present[rows],
+            withheld=None if self.withheld is None else self.withheld[rows],
             public={
                 name: replace(
                     column,
@@ -183,8 +185,8 @@ class Design:
         """Another table's predictors in the same encoding, without an outcome."""
         if self.crossing is not None:
             return replace(
-                self, values=np.full(table.rows, np.nan), matrix=np.ones((table.rows, 1)), present=None,
-                notes=(), crossing=self.crossing.encode(table),
+                self, values=np.full(table.rows, np.nan), matrix=np.ones((table.rows, 1)),
+                present=None, withheld=None, notes=(), crossing=self.crossing.encode(table),
             )  # fmt: skip
         settled, _ = settle_predictors(table, self.predictors, self.classes, self.declared, tell=False)
         matrix = self.replay(settled)
@@ -198,7 +200,9 @@ class Design:
                 "log1p for zeros, or say where alone the column that reads it has cells of its own, such as "
                 "only_where: wage > 0."
             )
-        return replace(self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, notes=())
+        return replace(
+            self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, withheld=None, notes=()
+        )
 
     def replay(self, settled: Table) -> Matrix:
         """The matrix that the encoding makes of settled predictors."""
@@ -217,8 +221,9 @@ class Design:
     def hollow(self) -> "Design":
         """The encoding alone, of no records."""
         return replace(
-            self, values=np.empty(0), matrix=np.empty((0, len(self.columns))), present=None, notes=()
-        )
+            self, values=np.empty(0), matrix=np.empty((0, len(self.columns))), present=None, withheld=None,
+            notes=(), crossing=None if self.crossing is None else self.crossing.hollow(),
+        )  # fmt: skip
 
     def encode_secret(self, columns: Mapping[str, Any]) -> tuple[list[int], Matrix]:
         """The places of columns made of protected predictors, and what other values make of them.
@@ -284,10 +289,10 @@ def build(
     parsed = parse(formula, table)
     whole = None if learnt is None else learnt.designs.get(formula)
     learning = learnt is not None and whole is None
-    if learnt is not None and (also or crossed):
+    if learnt is not None and also:
         raise SettingError(
             f"Formula '{shorten(formula)}': its family takes a table in memory alone. Use the normal, "
-            "lognormal or asinh family, or a table that fits into memory."
+            "lognormal, asinh or dirichlet family, or a table that fits into memory."
         )
     for name in also:
         if name in (parsed.outcome, *secret):
@@ -322,11 +327,15 @@ def build(
     classes_of = [name for name, uses in parsed.uses.items() if uses == {CLASSES}]
     hidden = tuple(name for name in parsed.predictors if name in secret)
     if crossed:
-        crossing = _cross(parsed, table, declared)
-        return Design(
+        learned = None if whole is None else whole.crossing
+        cells = _cross(parsed, table, declared) if learned is None else learned.encode(table)
+        built = Design(
             parsed.outcome, values, np.ones((table.rows, 1)), ("Intercept",), parsed.predictors, None,
-            levels=levels, present=present, secret=hidden, declared=declared, crossing=crossing,
+            levels=levels, present=present, secret=hidden, declared=declared, crossing=cells,
         )  # fmt: skip
+        if learnt is not None and learning:
+            learnt.designs[formula] = built.hollow()
+        return built
     settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared, tell=whole is None)
     if whole is None:
         states = None if learnt is None else learnt.states

@@ -26,7 +26,7 @@ from scipy.special import ndtri
 from hedgerow.arrays import Array
 from hedgerow.errors import DataError, SettingError
 from hedgerow.mechanism.planned.leverages import KeptLeverages, Leverages, keep_leverages
-from hedgerow.mechanism.streamed.merged import merge_leaves, regressions
+from hedgerow.mechanism.streamed.merged import LinkSum, merge_leaves, regressions
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.numerics.renyi import Neighbours
@@ -120,8 +120,8 @@ def plan_links(settings: Settings, leaves: Leaves, workers: Workers) -> Plan:
     records, count = leaves.records, len(chain.models)
     simulated = _Simulated(chain, records, key.child("table"))
     (facts,) = go_over(workers, _Describe(chain), leaves, [0], stage="plan")
-    factors, _ = merge_leaves(go_over(workers, _Factor(simulated), leaves, stage="plan"))
-    grams = [factor[:-1, :-1] for factor in factors]
+    factors = merge_leaves(regressions(chain), go_over(workers, _Factor(simulated), leaves, stage="plan"))
+    grams = [factor.said[:-1, :-1] for factor in factors]
     public_factors = [_factor_public(gram, fact) for gram, fact in zip(grams, facts, strict=True)]
     task = _KeepLeverages(simulated, [fact.public for fact in facts], public_factors)
     ends = list(go_over(workers, task, leaves, stage="plan"))
@@ -198,11 +198,11 @@ class _Factor:
 
     simulated: _Simulated
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[Array], float]:
+    def __call__(self, leaves: Leaves, leaf: int) -> list[LinkSum]:
         matrices = self.simulated.matrices(leaves, leaf)
         records = len(matrices[0])
         zeros, ones = np.zeros(records), np.ones(records)
-        return [leaf_factor(matrix, zeros, ones) for matrix in matrices], float(records)
+        return [LinkSum(leaf_factor(matrix, zeros, ones), float(records), records) for matrix in matrices]
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,17 +1,16 @@
 """One leaf of records as the steps of the mechanism see it: its start, its weights, its fit.
 
-What is kept with a leaf: `risk`, of the kind that the weights read, `known` (λ) where the standard uses it,
-`alpha` before it is scaled, and at the end `power` and `price`.
+What is kept with a leaf: `present` where rows may have no value at all, `risk`, of the kind that the weights
+read, `known` (λ) where the standard uses it, `alpha` before it is scaled, and at the end `power` and `price`.
 """
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
-from hedgerow.arrays import Confidential, PerRecord
-from hedgerow.errors import DataError
+from hedgerow.arrays import Confidential, PerRecord, RecordMask
 from hedgerow.mechanism.steps import Start, Weighted, find_interval, power_of
 from hedgerow.mechanism.streamed.merged import Merged, RefitRequests
 from hedgerow.models.scored import Form, Interval, Linear, Risk, Sensitive
@@ -29,20 +28,16 @@ class Overview(Confidential):
     settings: Settings
     range: Range  # the settings', with what it reads off all outcomes
     ranged: tuple[bool, ...] | None = None  # which links have a range in some record; None: not known yet
+    withheld: tuple[int, ...] = ()  # of each link: cells that are missing, or break its column's rule
 
     def start(self, leaves: Leaves, leaf: int, plain: Merged | None = None) -> Start:
         """The leaf with the plain fit of all, its risks read where they were kept."""
-        table = leaves.table(leaf) if _reads_table(self.range) else empty_table()
         design = leaves.design(leaf)
-        if design.present is not None:
-            raise DataError(
-                "Leaf by leaf: some outcomes are missing, or none that the family describes. Give a table "
-                "without gaps, or one that fits into memory."
-            )
-        ones = np.ones(design.records)
-        risk = Risk(np.empty(0), np.empty(0))
-        fit = None if plain is None else plain.on(self.settings.model, design, ones, leaf, RefitRequests())
-        return Start(table, design, fit, risk, ones.astype(np.bool_))
+        table = leaves.table(leaf) if _reads_table(self.range) else empty_table(design.records)
+        present = np.ones(design.records, np.bool_) if design.present is None else design.present
+        risk, power = Risk(np.empty(0), np.empty(0)), present.astype(np.float64)
+        fit = None if plain is None else plain.on(self.settings.model, design, power, leaf, RefitRequests())
+        return Start(table, design, fit, risk, present)
 
     def interval(self, start: Start) -> Interval:
         """The ranges of the leaf's records."""
@@ -53,7 +48,7 @@ class Overview(Confidential):
         records, standard = start.design.records, self.settings.standard
         ranged = standard.uses_known and any(self.ranged or ())
         known = leaves.kept("known", leaf) if ranged else np.zeros(records)
-        alpha = leaves.kept("alpha", leaf) if standard.weighted else np.ones(records)
+        alpha = kept_alpha(self.settings, leaves, leaf)
         return Weighted(alpha, known, self.interval(start), start.present).scaled(scale)
 
     def part(self, weighted: Weighted, form: Form | None = None) -> Sensitive:
@@ -67,10 +62,25 @@ class Overview(Confidential):
         return power_of(self.settings, weighted)
 
 
-@cache
-def empty_table() -> Table:
+def kept_present(settings: Settings, leaves: Leaves, leaf: int) -> RecordMask:
+    """Which records of a leaf have a value of some link."""
+    if all(column.is_plain for column in settings.columns):
+        rows = leaves.rows(leaf)
+        return np.ones(rows.stop - rows.start, np.bool_)
+    return leaves.kept("present", leaf).astype(np.bool_)
+
+
+def kept_alpha(settings: Settings, leaves: Leaves, leaf: int) -> PerRecord:
+    """The weights of a leaf before they are scaled; 0 of a record that has no value."""
+    if settings.standard.weighted:
+        return leaves.kept("alpha", leaf)
+    return kept_present(settings, leaves, leaf).astype(np.float64)
+
+
+@lru_cache(4)
+def empty_table(records: int) -> Table:
     """In place of a leaf's table where nothing is read from it."""
-    return Table.of(pd.DataFrame({"": [0]}))
+    return Table.of(pd.DataFrame({"": np.zeros(records, np.int8)}))
 
 
 def _reads_table(public_range: Range) -> bool:

@@ -1,22 +1,23 @@
 """A fit of all records from factors of their leaves, and what it is on one leaf.
 
-Formal guarantee: what a task returns is a triangular factor, a sum or an extreme of at most a leaf of
-records; and of a record that decides nearly all of its own fit, its place, and what it finds without itself.
+Formal guarantee: what a task returns is a triangular factor, a count, a sum or an extreme of at most a leaf
+of records; and of a record that decides nearly all of its own fit, its place, and what it finds without
+itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential, PerRecord
 from hedgerow.mechanism.fit import Fit, checked_sample
-from hedgerow.models.base import Health, Influence, Model, Parameters
-from hedgerow.models.chain import Chain, ChainInfluence, join_samples
-from hedgerow.models.conjugate import Left, Places, Posterior
+from hedgerow.models.base import Health, Influence, Mergeable, Model, Parameters
+from hedgerow.models.chain import Chain, ChainInfluence, join_samples, zero_missing
+from hedgerow.models.conjugate import Left, Places
 from hedgerow.models.exact import Drawn, Regression
-from hedgerow.numerics.leaves import add_in_order
-from hedgerow.numerics.triangular import merge_factors
 from hedgerow.progress import count_fit
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
@@ -27,11 +28,25 @@ Requests = dict[Batch, list[Row]]
 
 
 @dataclass(frozen=True, repr=False)
+class LinkSum(Confidential):
+    """What some records say of one link."""
+
+    said: Array  # a triangular factor, or counts of classes by cell
+    power: float  # Σ over records that have a value of the link
+    records: int  # that have one
+
+    def join(self, other: "LinkSum", model: Mergeable) -> "LinkSum":
+        """What those records say together with later ones."""
+        merged = model.merge_sums(self.said, other.said)
+        return LinkSum(merged, self.power + other.power, self.records + other.records)
+
+
+@dataclass(frozen=True, repr=False)
 class Merged(Confidential):
     """A fit of all records: what one leaf needs of it. Small."""
 
-    posteriors: tuple[Posterior, ...]  # of each link
-    power: float  # Σ over records
+    posteriors: tuple[Any, ...]  # of each link
+    worth: tuple[tuple[float, int], ...]  # of each link: Σ of powers, and records that have a value
     records: int
     parameters: Parameters
     health: Health
@@ -39,11 +54,11 @@ class Merged(Confidential):
 
     def on(self, model: Model, design: Design, power: PerRecord, leaf: int, requests: "RefitRequests") -> Fit:
         """The fit on the records of one leaf."""
-        links, models = design.links, regressions(model)
+        links, models = design.links, mergeable_links(model)
 
         def influence() -> Influence:
             parts = tuple(
-                own.influence(link, power, posterior, requests.of_link(self, place, leaf))
+                own.influence(link, zero_missing(link, power), posterior, requests.of_link(self, place, leaf))
                 for place, (own, link, posterior) in enumerate(
                     zip(models, links, self.posteriors, strict=True)
                 )
@@ -54,7 +69,7 @@ class Merged(Confidential):
 
     def redrawn(self, model: Model, *, draws: int, key: Key) -> "Merged":
         """Other draws of the same posterior."""
-        return draw_merged(model, self.posteriors, self.power, self.records, draws=draws, key=key)
+        return draw_merged(model, self.posteriors, self.worth, self.records, draws=draws, key=key)
 
 
 @dataclass(repr=False)
@@ -85,48 +100,62 @@ class RefitRequests(Confidential):
         return refit
 
 
-def regressions(model: Model) -> tuple[Regression, ...]:
+def models_of(model: Model) -> tuple[Model, ...]:
     """The model of each link."""
-    models = model.models if isinstance(model, Chain) else (model,)
-    return tuple(each for each in models if isinstance(each, Regression))  # `check_streamed` saw to it
+    return model.models if isinstance(model, Chain) else (model,)
 
 
-def leaf_factors(model: Model, design: Design, power: PerRecord, *, first: bool) -> list[Array]:
-    """The factor of one leaf, by link."""
-    links = zip(regressions(model), design.links, strict=True)
-    return [own.leaf_factor(link, power, first=first) for own, link in links]
+def mergeable_links(model: Model) -> tuple[Mergeable, ...]:
+    """The model of each link; `check_streamed` saw to it that all are such."""
+    return tuple(each for each in models_of(model) if isinstance(each, Mergeable))
 
 
-def merge_leaves(parts: Iterable[tuple[Sequence[Array], float]]) -> tuple[list[Array], float]:
-    """The factors of all records by link, and the sum of their powers, from those of leaves in order."""
-    sums: list[float] = []
-    merged: list[Array] | None = None
-    for factors, power in parts:  # one after the other: no more than two leaves' are held
-        sums.append(power)
-        merged = (
-            list(factors)
-            if merged is None
-            else [merge_factors(pair) for pair in zip(merged, factors, strict=True)]
-        )
-    return merged or [], add_in_order(sums)
+def regressions(model: Model) -> tuple[Regression, ...]:
+    """The model of each link, where all are regressions."""
+    return tuple(each for each in models_of(model) if isinstance(each, Regression))
 
 
-def fit_merged(
-    model: Model, factors: Sequence[Array], power: float, records: int, *, draws: int, key: Key
-) -> Merged:
-    """Draws of the posterior that factors of all records make."""
-    made = zip(regressions(model), factors, strict=True)
-    posteriors = tuple(own.posterior_of(factor, power) for own, factor in made)
-    merged = draw_merged(model, posteriors, power, records, draws=draws, key=key)
+def sum_links(model: Model, design: Design, power: PerRecord, *, first: bool) -> list[LinkSum]:
+    """What one leaf says of each link."""
+    links = zip(mergeable_links(model), design.links, strict=True)
+    return [sum_link(own, link, zero_missing(link, power), first=first) for own, link in links]
+
+
+def sum_link(model: Mergeable, design: Design, power: PerRecord, *, first: bool) -> LinkSum:
+    """What one leaf says of a link at these powers, 0 where it has no value."""
+    records = design.records if design.present is None else int(design.present.sum())
+    return LinkSum(model.sum_leaf(design, power, first=first), float(power.sum()), records)
+
+
+def merge_leaves(models: Sequence[Mergeable], parts: Iterable[Sequence[LinkSum]]) -> list[LinkSum]:
+    """What all records say of each link, from what leaves say in order: no more than two are held."""
+    return reduce(
+        lambda merged, said: [a.join(b, own) for own, a, b in zip(models, merged, said, strict=True)],
+        map(list, parts),
+    )
+
+
+def fit_merged(model: Model, sums: Sequence[LinkSum], records: int, *, draws: int, key: Key) -> Merged:
+    """Draws of the posterior that all records make."""
+    made = zip(mergeable_links(model), sums, strict=True)
+    posteriors = tuple(own.posterior_of(each.said, each.power) for own, each in made)
+    worth = tuple((each.power, each.records) for each in sums)
+    merged = draw_merged(model, posteriors, worth, records, draws=draws, key=key)
     count_fit()
     return merged
 
 
 def draw_merged(
-    model: Model, posteriors: tuple[Posterior, ...], power: float, records: int, *, draws: int, key: Key
+    model: Model,
+    posteriors: tuple[Any, ...],
+    worth: tuple[tuple[float, int], ...],
+    records: int,
+    *,
+    draws: int,
+    key: Key,
 ) -> Merged:
     """Draws of posteriors, with the keys that they have in memory."""
-    links = list(zip(regressions(model), posteriors, strict=True))
+    links = list(zip(mergeable_links(model), posteriors, strict=True))
     if isinstance(model, Chain):
         samples = [
             own.draw(each, draws=draws, key=key.child(place)) for place, (own, each) in enumerate(links)
@@ -135,5 +164,6 @@ def draw_merged(
     else:
         ((own, posterior),) = links
         sample = checked_sample(model, own.draw(posterior, draws=draws, key=key))
-        sample = replace(sample, parameters=Drawn(sample.parameters, records))
-    return Merged(posteriors, power, records, sample.parameters, sample.health)
+        if isinstance(own, Regression):
+            sample = replace(sample, parameters=Drawn(sample.parameters, records))
+    return Merged(posteriors, worth, records, sample.parameters, sample.health)

@@ -6,11 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from hedgerow.arrays import Array
 from hedgerow.mechanism.planned import chance_by_leverage, largest_weight
 from hedgerow.mechanism.planned.leverages import KeptLeverages, keep_leverages
 from hedgerow.mechanism.planned.links import plan_links
-from hedgerow.mechanism.streamed.merged import leaf_factors, merge_leaves, regressions
+from hedgerow.mechanism.streamed.merged import LinkSum, merge_leaves, regressions, sum_link
 from hedgerow.models.base import Model
 from hedgerow.models.chain import Chain
 from hedgerow.models.conjugate import Posterior
@@ -21,18 +20,17 @@ from hedgerow.threads import Workers
 
 
 @dataclass(frozen=True)
-class FactorBlind:
-    """Factor a leaf's predictors at one weight for all: no outcome is read."""
+class SumBlind:
+    """Sum a leaf's predictors up at one weight for all: no outcome is read."""
 
     model: Model
     weight: float
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[Array], float]:
+    def __call__(self, leaves: Leaves, leaf: int) -> list[LinkSum]:
         design = leaves.design(leaf)
         blind = design.replace_values(np.ones(design.records))
-        power = np.full(design.records, self.weight)
-        factors = leaf_factors(self.model, blind, power, first=leaf == 0)
-        return factors, float(power.sum())
+        (model,) = regressions(self.model)
+        return [sum_link(model, blind, np.full(design.records, self.weight), first=leaf == 0)]
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,10 @@ def plan_streamed(settings: Settings, leaves: Leaves, workers: Workers, refused:
 
 
 def _chance(settings: Settings, leaves: Leaves, workers: Workers, width: int, weight: float) -> float:
-    factors, power = merge_leaves(go_over(workers, FactorBlind(settings.model, weight), leaves, stage="plan"))
-    (model,) = regressions(settings.model)
-    posterior = model.posterior_of(factors[0], power)
+    models = regressions(settings.model)
+    parts = go_over(workers, SumBlind(settings.model, weight), leaves, stage="plan")
+    ((model, said),) = zip(models, merge_leaves(models, parts), strict=True)
+    posterior = model.posterior_of(said.said, said.power)
     ends = list(go_over(workers, KeepLeverages(posterior), leaves, stage="plan"))
     every = KeptLeverages(leaves, workers, ends)
     return chance_by_leverage(settings, every, leaves.records, width, weight)

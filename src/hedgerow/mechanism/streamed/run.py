@@ -9,7 +9,7 @@ scoring its draws is most of the work.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -22,14 +22,17 @@ from hedgerow.mechanism.streamed.account import Account, Top, charge, loudness
 from hedgerow.mechanism.streamed.leaf import Overview
 from hedgerow.mechanism.streamed.merged import (
     Batch,
+    LinkSum,
     Merged,
     RefitRequests,
     Requests,
     Row,
     fit_merged,
-    leaf_factors,
     merge_leaves,
-    regressions,
+    mergeable_links,
+    models_of,
+    sum_link,
+    sum_links,
 )
 from hedgerow.models.chain import zero_missing
 from hedgerow.models.conjugate import Left
@@ -72,39 +75,39 @@ class Accounted(Confidential):
 
 
 @dataclass(frozen=True, repr=False)
-class FactorLeaf(Confidential):
-    """Factor a leaf at its powers."""
+class SumLeaf(Confidential):
+    """Sum a leaf up at its powers."""
 
     overview: Overview
     scale: float
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[Array], float, Form | None]:
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[LinkSum], float, Form | None]:
         overview, start = self.overview, self.overview.start(leaves, leaf)
         weighted = overview.weighted(leaves, leaf, start, self.scale)
         power, part = overview.power(weighted), overview.part(weighted)
-        factors = leaf_factors(overview.settings.model, start.design, power, first=leaf == 0)
-        return factors, float(power.sum()), part.form if isinstance(part, Linear) else None
+        sums = sum_links(overview.settings.model, start.design, power, first=leaf == 0)
+        return sums, float(power.sum()), part.form if isinstance(part, Linear) else None
 
 
 @dataclass(frozen=True, repr=False)
-class FactorWithout(Confidential):
-    """Factor a leaf without some of its records, others for each link."""
+class SumWithout(Confidential):
+    """Sum a leaf up without some of its records, others for each link."""
 
     overview: Overview
     scale: float
     rows: dict[Batch, dict[int, list[int]]]  # of each batch, by leaf
 
-    def __call__(self, leaves: Leaves, leaf: int) -> dict[Batch, tuple[Array, float]]:
+    def __call__(self, leaves: Leaves, leaf: int) -> dict[Batch, LinkSum]:
         overview, start = self.overview, self.overview.start(leaves, leaf)
         power = overview.power(overview.weighted(leaves, leaf, start, self.scale))
-        factors = {}
+        sums = {}
         for batch, rows in self.rows.items():
             place, _ = batch
-            link, model = start.design.links[place], regressions(overview.settings.model)[place]
+            link, model = start.design.links[place], mergeable_links(overview.settings.model)[place]
             others = zero_missing(link, power).copy()
             others[rows.get(leaf, [])] = 0.0
-            factors[batch] = model.leaf_factor(link, others, first=leaf == 0), float(others.sum())
-        return factors
+            sums[batch] = sum_link(model, link, others, first=leaf == 0)
+        return sums
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,10 +117,10 @@ class LeaveOut(Confidential):
     overview: Overview
     scale: float
     requests: Requests
-    others: dict[Batch, tuple[Array, float]]  # a factor of all others, and the sum of their powers
+    others: dict[Batch, LinkSum]
 
     def __call__(self, leaves: Leaves, leaf: int) -> dict[Batch, list[Left]]:
-        overview, models = self.overview, regressions(self.overview.settings.model)
+        overview, models = self.overview, cast(Any, models_of(self.overview.settings.model))
         rows: dict[Batch, list[tuple[Array, float, float, float]]] = {batch: [] for batch in self.requests}
         for number in sorted({row[0] for some in self.requests.values() for row in some}):
             start = overview.start(leaves, number)
@@ -131,8 +134,8 @@ class LeaveOut(Confidential):
         fits = {}
         for batch, cells in rows.items():
             columns = [np.array(column) for column in zip(*cells, strict=True)]
-            base, rest = self.others[batch]
-            fits[batch] = models[batch[0]].leave_out(*columns, base=base, rest=rest)
+            others = self.others[batch]
+            fits[batch] = models[batch[0]].leave_out(*columns, base=others.said, rest=others.power)
         return fits
 
 
@@ -225,16 +228,14 @@ class Runner(Confidential):
         """The weighted posterior, not yet priced."""
         settings, forms, powers = self.overview.settings, list[Form | None](), list[float]()
 
-        def parts() -> Iterator[tuple[Sequence[Array], float]]:
-            for factors, power, form in self.go(FactorLeaf(self.overview, scale), "factors"):
+        def parts() -> Iterator[list[LinkSum]]:
+            for sums, power, form in self.go(SumLeaf(self.overview, scale), "factors"):
                 forms.append(form)
                 powers.append(power)
-                yield factors, power
+                yield sums
 
-        factors, power = merge_leaves(parts())
-        merged = fit_merged(
-            settings.model, factors, power, self.leaves.records, draws=settings.draws, key=key
-        )
+        sums = merge_leaves(mergeable_links(settings.model), parts())
+        merged = fit_merged(settings.model, sums, self.leaves.records, draws=settings.draws, key=key)
         pilot = merged.redrawn(settings.model, draws=settings.draws, key=key.child("pilot"))
         form = forms[0]
         for other in forms[1:]:
@@ -289,15 +290,14 @@ class Runner(Confidential):
         for batch, rows in requests.items():
             for leaf, row, _ in rows:
                 without[batch].setdefault(leaf, []).append(row)
-        parts: dict[Batch, list[tuple[list[Array], float]]] = {batch: [] for batch in requests}
-        for factors in self.go(FactorWithout(self.overview, priced.scale, without), "factors"):
-            for batch, (factor, power) in factors.items():
-                parts[batch].append(([factor], power))
-        merged = {batch: merge_leaves(some) for batch, some in parts.items()}
-        others = {batch: (factor, power) for batch, ((factor,), power) in merged.items()}
+        parts: dict[Batch, list[list[LinkSum]]] = {batch: [] for batch in requests}
+        for sums in self.go(SumWithout(self.overview, priced.scale, without), "factors"):
+            for batch, said in sums.items():
+                parts[batch].append([said])
+        models, before = mergeable_links(self.overview.settings.model), priced.merged.left
+        others = {batch: merge_leaves([models[batch[0]]], some)[0] for batch, some in parts.items()}
         first = min(leaf for rows in requests.values() for leaf, _, _ in rows)
         (fits,) = self.go(LeaveOut(self.overview, priced.scale, requests, others), "factors", [first])
-        models, before = regressions(self.overview.settings.model), priced.merged.left
         left: list[dict[Row, Left]] = [dict(known) for known in before or [{}] * len(models)]
         for batch, rows in requests.items():
             left[batch[0]] |= dict(zip(rows, fits[batch], strict=True))

@@ -4,8 +4,8 @@ The rest is refused here, before a record is read: never something else in its p
 """
 
 from hedgerow.errors import SettingError
+from hedgerow.models.base import Mergeable
 from hedgerow.models.chain import Chain
-from hedgerow.models.exact import Regression
 from hedgerow.privacy.ranges import Bounds, Range
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Bounded
@@ -46,18 +46,19 @@ def _reason(settings: Settings) -> str:
             f"{settings.standard.label} has a mechanism of its own. Use Strict(limits=…), ADP() or a range "
             "standard."
         )
-    other = [model.name for model in settings.models if not isinstance(model, Regression)]
+    pairs = zip(settings.links, settings.models, strict=True)
+    other = [(link, model.name) for link, model in pairs if not isinstance(model, Mergeable)]
+    if other and other[0][0].role == "kind":
+        return (
+            f"{other[0][0].named} follow the column's own formula, by a model that is sampled with all "
+            f"records at once. {_IN_MEMORY}, or say which public categories they follow: kinds_by, such as "
+            "C(region)."
+        )
     if other:
         return (
-            f"the {other[0]} family is sampled with all records at once. {_IN_MEMORY}, or use the normal, "
-            "lognormal or asinh family."
+            f"the {other[0][1]} family is sampled with all records at once. {_IN_MEMORY}, or use the normal, "
+            "lognormal, asinh or dirichlet family."
         )
-    for column in settings.columns:
-        if not column.is_plain:
-            return (
-                f"'{column.outcome}' has gaps, codes, shares or rules, which are read off all of its cells. "
-                f"{_IN_MEMORY}, or leave these out."
-            )
     if settings.unit is not None:
         return f"the rows of a unit may lie in several leaves. {_IN_MEMORY}, or leave unit out."
     if settings.debias:

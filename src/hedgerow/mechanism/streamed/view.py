@@ -19,6 +19,7 @@ from hedgerow.mechanism.streamed.merged import Merged, RefitRequests, Row
 from hedgerow.mechanism.streamed.run import PricedFit, Runner
 from hedgerow.models.conjugate import Left, Places
 from hedgerow.models.scored import Interval, Risk
+from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.tables.chain import ChainDesign
 from hedgerow.tables.design import Design
@@ -83,11 +84,11 @@ def view(fit: StreamedFit, leaves: Leaves, workers: Workers, rows: Sequence[int]
     weighted = join_weighted([part for _, _, part in found])
     overview, settings, priced = fit.overview, fit.settings, fit.priced
     places = tuple((int(row // size), int(row % size)) for row in where)
-    ones = np.ones(design.records)
-    plain = fit.plain.on(settings.model, design, ones, 0, RefitRequests())
-    nowhere = Interval(np.full(len(ones), -np.inf), np.full(len(ones), np.inf), ones.astype(np.bool_))
-    risk = Risk.from_extremes(plain.extremes(withheld_part(ones), nowhere))
-    start = Start(table, design, plain, risk, ones.astype(np.bool_))
+    present = weighted.present
+    plain = fit.plain.on(settings.model, design, present.astype(np.float64), 0, RefitRequests())
+    nowhere = Everywhere().interval(design.values, table)
+    risk = Risk.from_extremes(plain.extremes(withheld_part(np.ones(design.records)), nowhere))
+    start = Start(table, design, plain, risk, present)
     requests = RefitAtOnce(runner=Runner(overview, leaves, workers), priced=priced, places=places)
     second: Fit = priced.merged.on(settings.model, design, overview.power(weighted), 0, requests)
     pricing = Pricing(second, overview.part(weighted, priced.form), weighted.interval, settings.delta)
@@ -112,10 +113,17 @@ def join_designs(parts: Sequence[Design]) -> Design:
         given = [part.table for part in parts if isinstance(part, ChainDesign)]
         tables = [table for table in given if table is not None]
         return ChainDesign.of(links, _join_tables(tables) if tables else None)
+    there = [np.ones(part.records, np.bool_) if part.present is None else part.present for part in parts]
+    present = np.concatenate(there)
+    crossings = [part.crossing for part in parts if part.crossing is not None]
     joined = replace(
         first,
         values=np.concatenate([part.values for part in parts]),
         matrix=np.concatenate([part.matrix for part in parts]),
+        present=None if present.all() else present,
+        crossing=replace(crossings[0], codes=np.concatenate([each.codes for each in crossings]))
+        if crossings
+        else None,
     )
     joined.keep_moments(first.moments)
     return joined

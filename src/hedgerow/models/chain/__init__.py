@@ -17,7 +17,7 @@ import numpy as np
 
 from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.errors import HealthError, SettingError
-from hedgerow.models.base import Blockwise, Health, Influence, Model, Parameters, Sample, Units
+from hedgerow.models.base import Blockwise, Health, Influence, Mergeable, Model, Parameters, Sample, Units
 from hedgerow.models.chain.joint import Joint
 from hedgerow.models.exact import Regression
 from hedgerow.models.reductions import count_draws, draw_blocks, drawn_extremes
@@ -129,19 +129,24 @@ class Chain(Model):
         on = tuple(ranged(link.outcome) for link in design.links)
         return any(on) and Joint(self.models, design, on).simulated
 
+    @property
+    def _by_leaves(self) -> bool:
+        """Whether all models score some records as they do among all: compiled ones take whole tables."""
+        return all(isinstance(model, Mergeable) for model in self.models)
+
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
-        """In one pass over all links, where all are exact and d is a multiple of their sum."""
+        """In one pass over all links, where all are regressions and d is a multiple of their sum."""
         multiple = isinstance(sensitive, Linear) and not (sensitive.form.uses_mass or sensitive.form.reversed)
         exact = [
             (model, link, Draws(own["beta"], own["sigma"]), zero_missing(link, np.ones(link.records)))
             for model, link, own in self.links(design, parameters)
             if isinstance(model, Regression)
         ]
-        if len(exact) < len(self.models):
+        if not self._by_leaves:
             return drawn_extremes(self, design, parameters, sensitive, interval)
-        if not (isinstance(sensitive, Linear) and multiple):
+        if len(exact) < len(self.models) or not (isinstance(sensitive, Linear) and multiple):
             found = [
                 drawn_extremes(self, design, parameters, sensitive, interval, rows)
                 for rows in leaves_of(design.records)
@@ -165,8 +170,7 @@ class Chain(Model):
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         """γ averaged over draws; of an estimate its upper bound, so that λ is not too large."""
         total = np.zeros(design.records)
-        exact = all(isinstance(model, Regression) for model in self.models)
-        for rows in leaves_of(design.records) if exact else [slice(None)]:
+        for rows in leaves_of(design.records) if self._by_leaves else [slice(None)]:
             for part, count in draw_blocks(parameters, len(total[rows])):
                 _, high = self.log_mass_ends(design, part, interval, rows)
                 total[rows] += np.exp(high[:count]).sum(axis=0)

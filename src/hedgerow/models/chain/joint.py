@@ -5,6 +5,7 @@ that do are taken together, a piece at a time:
 
 - one column that others read, all normal on their own scales and linear in it on its scale: one integral of a
   log-concave function, by Gauss' rule, to about ten digits (`log_star_mass`);
+- one column that others read, with declared classes: the sum over these;
 - one column that others read, with a density of any kind: Gauss' rule over its range as far as it has mass at
   one of the draws, with the distance from rules of fewer points as its error, and what lies beyond at each
   draw added to the upper end;
@@ -34,6 +35,7 @@ from hedgerow.arrays import Array, LogMass, Matrix
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Confining, Model, Parameters
 from hedgerow.models.exact import Lognormal, Normal, Regression
+from hedgerow.models.families.classes import Classes
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.normal_mass import gauss_rule, log_star_mass
 from hedgerow.randomness import Key
@@ -66,7 +68,10 @@ class Joint:
     def simulated(self) -> bool:
         """Whether the probability of some piece is estimated from random points."""
         return any(
-            len(piece) > 1 and self._root(piece) is None and not self._has_rule(piece)
+            len(piece) > 1
+            and self._root(piece) is None
+            and self._classes(piece) is None
+            and not self._has_rule(piece)
             for piece in self.pieces()
         )
 
@@ -95,6 +100,9 @@ class Joint:
                 ends = found, found
             elif (root := self._root(piece)) is not None:
                 found = self._integrate(piece, root, parameters, interval, records)
+                ends = found, found
+            elif (classes := self._classes(piece)) is not None:
+                found = self._add_up(piece, classes, parameters, interval, records)
                 ends = found, found
             else:
                 ends = self._average(piece, parameters, interval, records)
@@ -158,6 +166,42 @@ class Joint:
             leaves.append((lower, upper, slope * sigma / scale))
         return log_star_mass(low, high, leaves)
 
+    def _classes(self, piece: Sequence[int]) -> Array | None:
+        """The classes of the one column that the others of a piece read, where it has such."""
+        read = self._read(piece)
+        domain = self.models[read[0]].domain
+        if len(read) != 1 or not isinstance(domain, Classes):
+            return None
+        return np.array(domain.places(self.design.links[read[0]]))
+
+    def _add_up(
+        self,
+        piece: Sequence[int],
+        classes: Array,
+        parameters: Sequence[Parameters],
+        interval: Interval,
+        records: slice,
+    ) -> LogMass:
+        """The sum over classes of the probability of each, times those of the ranges that read it."""
+        rows, (read,) = np.arange(self.design.records)[records], self._read(piece)
+        inside = interval.link(read)[records]
+        total: Array = np.full((len(next(iter(parameters[0].values()))), len(rows)), -np.inf)
+        for one in classes:
+            values = np.full(len(rows), one)
+            part = np.where((inside.lower <= values) & (values <= inside.upper), 0.0, -np.inf)
+            drawn = {self.design.links[read].outcome: values}
+            for place in piece:
+                model, own = self.models[place], parameters[place]
+                if place == read:
+                    design = replace(self._spread(self.design.links[place], {}, rows, 1), values=values)
+                    part = part + model.log_lik(design, own, slice(None))
+                else:
+                    design = self._spread(self.design.links[place], drawn, rows, 1)
+                    wide = _repeat(interval.link(place), rows, 1)
+                    part = part + model.log_mass(design, own, wide, slice(None))
+            total = np.logaddexp(total, part)
+        return np.minimum(total, 0.0)
+
     def _average(
         self, piece: Sequence[int], parameters: Sequence[Parameters], interval: Interval, records: slice
     ) -> tuple[LogMass, LogMass]:
@@ -167,8 +211,10 @@ class Joint:
         low, high = np.empty((draws, len(rows))), np.empty((draws, len(rows)))
         missed = MISSED / (2 * max(draws, _DRAWS) * self.design.records)
         by_rule = self._has_rule(piece)
+        first = self.models[read[0]].domain
+        smooth = not first.atoms or first.support.spike is not None
         for size in _NODES if by_rule else _PAIRS:
-            shares = _nodes(size)[None, :] if by_rule else _points(size, len(read))
+            shares = _nodes(size)[None, :] if by_rule else _points(size, len(read), stratified=smooth)
             for some in np.array_split(todo, np.ceil(shares.shape[1] * draws * len(todo) / _CELLS)):
                 logs = self._log_products(piece, parameters, interval, rows[some], shares)
                 if by_rule:
@@ -250,8 +296,14 @@ class Joint:
         read = self._read(piece)
         return len(read) == 1 and not self.models[read[0]].domain.atoms
 
-    def _spread(self, link: Design, drawn: dict[str, Array], records: Rows, points: int) -> Design:
+    def _spread(self, link: Design, drawn: Mapping[str, Array], records: Rows, points: int) -> Design:
         """The link's design with every record at so many points, and values that were drawn in its matrix."""
+        if link.crossing is not None:
+            return replace(
+                link, values=np.ones(len(records) * points), matrix=np.ones((len(records) * points, 1)),
+                present=None, notes=(),
+                crossing=link.crossing.spread(records, points, self._places_of(link, drawn)),
+            )  # fmt: skip
         hidden = np.isin(np.arange(len(link.columns)), list(link.hidden))
         matrix = np.repeat(np.where(hidden, 0.0, link.matrix[records]), points, axis=0)
         if link.secret:
@@ -268,6 +320,15 @@ class Joint:
         return replace(
             link, values=np.ones(len(matrix)), matrix=matrix, public=public, present=None, notes=()
         )
+
+    def _places_of(self, link: Design, drawn: Mapping[str, Array]) -> dict[str, NDArray[np.int64]]:
+        """Which of their declared levels drawn values are, for the protected predictors of cells."""
+        found = {}
+        for name, levels in link.declared.items():
+            own = next(each.levels for each in self.design.links if each.outcome == name)
+            places = drawn[name] if own is not None else np.searchsorted(np.array(levels), drawn[name])
+            found[name] = places.astype(np.int64)
+        return found
 
     def _encode(
         self, link: Design, values: Mapping[str, Array], records: Rows, points: int
@@ -379,12 +440,15 @@ def _bound_rule(logs: Array, size: int, beyond: Array) -> tuple[Array, Array]:
 
 
 @cache
-def _points(pairs: int, dimensions: int) -> Array:
-    """Pairs in every stratum of the first coordinate, anywhere in the others; dimensions × points."""
+def _points(pairs: int, dimensions: int, *, stratified: bool) -> Array:
+    """Pairs in every stratum of the first coordinate, anywhere in the others; dimensions × points.
+
+    Not along a coordinate of single values alone, such as counts: of its strata nearly all would have one
+    value, and the few others would tell of the error.
+    """
     numbers = Key.from_seed(0).child("box").child(pairs).stream().uniform((dimensions, pairs, 2))
-    numbers[0] = (np.arange(pairs)[:, None] // 2 + numbers[0]) / (
-        pairs / 2
-    )  # a stratum for each of two draws
+    if stratified:  # a stratum for each of two draws
+        numbers[0] = (np.arange(pairs)[:, None] // 2 + numbers[0]) / (pairs / 2)
     return np.asarray(numbers.reshape(dimensions, 2 * pairs))
 
 

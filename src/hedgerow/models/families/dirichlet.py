@@ -9,7 +9,8 @@ posterior is Dirichlet, its draws are independent and exact, and so are losses a
     'dirichlet'
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics.blocks import CellBlockNeighbours
 from hedgerow.numerics.dirichlet import DirichletNeighbours, log_gamma_step
+from hedgerow.numerics.leaves import leaves_of
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.randomness import Key, Stream
@@ -108,14 +110,38 @@ class Dirichlet(Model):
 
     def concentrations(self, design: Design, power: PerRecord) -> Array:
         """Prior and powers of each class in each cell: the parameters of the posterior."""
-        codes, count = self._cells(design)
-        classes = len(self._places(design))
-        flat = codes * classes + self._classes_of(design)
-        added = np.bincount(flat, weights=power, minlength=count * classes).reshape(count, classes)
-        return np.asarray(self.classes.concentration + added, dtype=np.float64)
+        places = self._flat_places(design)
+        sums = [self._count(design, places[rows], power[rows]) for rows in leaves_of(design.records)]
+        return self.posterior_of(reduce(self.merge_sums, sums))
+
+    def _flat_places(self, design: Design) -> NDArray[np.int64]:
+        """The place of each record's class in its cell, among all of them."""
+        return self._cells(design)[0] * len(self._places(design)) + self._classes_of(design)
+
+    def _count(self, design: Design, places: NDArray[np.int64], power: PerRecord) -> Array:
+        shape = self._cells(design)[1], len(self._places(design))
+        added = np.bincount(places, weights=power, minlength=shape[0] * shape[1])
+        return np.asarray(added.reshape(shape), dtype=np.float64)
+
+    def sum_leaf(self, design: Design, power: PerRecord, *, first: bool) -> Array:
+        """The powers of each class in each cell."""
+        return self._count(design, self._flat_places(design), power)
+
+    def merge_sums(self, one: Array, other: Array) -> Array:
+        return one + other
+
+    def posterior_of(self, merged: Array, power: float = np.nan) -> Array:
+        """The concentrations, to which powers alone are added."""
+        return np.asarray(self.classes.concentration + merged, dtype=np.float64)
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
         found = self.concentrations(design, power)
+        sample = self.draw(found, draws=draws, key=key)
+        return replace(sample, influence=lambda: self.influence(design, power, found))
+
+    def draw(self, posterior: Array, *, draws: int, key: Key) -> Sample:
+        """Draws of the shares; what records do to them is left open."""
+        found = posterior
         if draws * found.size > _MOST_NUMBERS:
             raise SettingError(
                 f"{len(found)} cells of {found.shape[1]} classes in {draws} draws are {draws * found.size} "
@@ -123,14 +149,14 @@ class Dirichlet(Model):
             )
         shares = draw_gammas(found, draws, key.child("shares").stream())
         shares /= shares.sum(axis=2, keepdims=True)
-        codes = self._cells(design)[0]
-
-        def influence() -> Influence:
-            own = found[codes, self._classes_of(design)]
-            return CellInfluence(power, own, found.sum(axis=1)[codes])
-
         health = Health(sampler="exact", independent=True, effective_draws=float(draws))
-        return Sample({"shares": shares}, health, influence=influence)
+        return Sample({"shares": shares}, health)
+
+    def influence(self, design: Design, power: PerRecord, posterior: Array, refit: Any = None) -> Influence:
+        """What records do to a posterior of them, or of more than them."""
+        codes = self._cells(design)[0]
+        own = posterior[codes, self._classes_of(design)]
+        return CellInfluence(power, own, posterior.sum(axis=1)[codes])
 
     def without_units(
         self, design: Design, power: PerRecord, share: PerRecord, unit: Units
@@ -169,7 +195,7 @@ class Dirichlet(Model):
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
-        if not isinstance(sensitive, Linear) or sensitive.mass.any():
+        if not isinstance(sensitive, Linear) or sensitive.form.uses_mass:
             return blocked_extremes(self, design, parameters, sensitive, interval)
         own = self._cells(design)[0], self._classes_of(design)
         ends = [np.log(end(parameters["shares"], axis=0)[own]) for end in (np.min, np.max)]

@@ -3,18 +3,22 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.errors import HedgerowWarning
+from hedgerow.mechanism.links import note_withheld
 from hedgerow.mechanism.noisy.chain.cells import settle_types
 from hedgerow.mechanism.noisy.chain.streamed import stream_chain
 from hedgerow.mechanism.noisy.leaves.streamed import stream_statistics
 from hedgerow.mechanism.streamed.fit import stream_weighted
+from hedgerow.mechanism.streamed.leaf import kept_alpha
 from hedgerow.mechanism.streamed.view import view
 from hedgerow.numerics.leaves import add_in_order
+from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 from hedgerow.release.streamed.views import (
     NoisedChainView,
@@ -67,8 +71,11 @@ def fit_leaves(
     else:
         synth._check_closed()
         whole = stream_weighted(settings, leaves, key=key, workers=workers)
-        mean = whole.scale * _mean_alpha(leaves, workers) if settings.standard.weighted else 1.0
+        mean = whole.scale * _mean_alpha(settings, leaves, workers)
         common |= {"settings": settings, "whole": whole, "scale": whole.scale, "mean": mean}
+        for link, gone in zip(settings.links, whole.overview.withheld, strict=True):
+            for note in note_withheld(link.column, gone, leaves.records):
+                warnings.warn(note, HedgerowWarning, stacklevel=3)
 
         def look(rows: NDArray[np.intp], **more: Any) -> WeightedView:
             # Here, and not by the workers: what a leaf has of these rows is more than a message may hold.
@@ -82,10 +89,11 @@ def fit_leaves(
     return synth
 
 
-def _mean_alpha(leaves: Leaves, workers: Workers) -> float:
+def _mean_alpha(settings: Settings, leaves: Leaves, workers: Workers) -> float:
     """The mean weight before it was scaled."""
-    return add_in_order(list(workers.map(_sum_alpha, leaves, range(leaves.count)))) / leaves.records
+    look = partial(_sum_alpha, settings)
+    return add_in_order(list(workers.map(look, leaves, range(leaves.count)))) / leaves.records
 
 
-def _sum_alpha(leaves: Leaves, leaf: int) -> float:
-    return float(leaves.kept("alpha", leaf).sum())
+def _sum_alpha(settings: Settings, leaves: Leaves, leaf: int) -> float:
+    return float(kept_alpha(settings, leaves, leaf).sum())

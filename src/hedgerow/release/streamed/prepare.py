@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,13 +16,14 @@ from numpy.typing import NDArray
 
 from hedgerow.cluster.workers import Cluster
 from hedgerow.errors import FileError, SettingError
+from hedgerow.mechanism.links import crossed_formulas
 from hedgerow.mechanism.noisy.leaves.streamed import check_statistics
 from hedgerow.mechanism.streamed.support import check_streamed
 from hedgerow.numerics import leaves as sizes
 from hedgerow.release.folder import check_outside_releases
 from hedgerow.release.ledger.parts import Parts
 from hedgerow.release.plan import Plan
-from hedgerow.release.prepare import Prepared, data_of, options_of, settle
+from hedgerow.release.prepare import Prepared, data_of, find_needed, options_of, settle
 from hedgerow.release.streamed.copies import LookAtCells, WritePart, write_copy
 from hedgerow.release.streamed.fit import fit_leaves
 from hedgerow.release.streamed.records import write_records
@@ -119,15 +121,21 @@ def stream_plan(
     with _ending_by_exceptions(), Scratch(parent, out.name) as place:
         if isinstance(workers, Cluster):
             workers.check_folder(place.path)
-        spooled = spool(data_of(plan), place.path, **options_of(plan))
+        needed = partial(find_needed, plan) if plan.missing == "drop" else None
+        spooled = spool(data_of(plan), place.path, complete=needed, **options_of(plan))
         some = spread_rows(spooled.records, sizes.LEAF)
         words = _SOME if plan.settings.noisy is None else _SOME_STRICT
         note = words.format(len(some), min(COMPARED, spooled.records), spooled.records)
         source = spooled.source(spooled.sample(some).native)
-        prepared = settle(plan, replace(source, notes=(*source.notes, note)), all_rows=False)
+        source = replace(source, notes=(*source.notes, note))
+        prepared = settle(plan, source, all_rows=False, dropped=spooled.dropped)
         settings = prepared.plan.settings
         build = Encode(settings)
-        leaves = encode_leaves(spooled, build, [column.formula for column in settings.columns], workers)
+        leaves = encode_leaves(
+            spooled, build, [column.formula for column in settings.columns], workers,
+            crossed=crossed_formulas(settings),
+            also=[name for column in settings.columns for name in column.reads],
+        )  # fmt: skip
         cells = _look_at_cells(prepared, leaves, workers)
         looked_at = Table.of(prepared.table), build(Table.of(source.frame), leaves.learnt)
         yield PreparedLeaves(
@@ -179,11 +187,6 @@ def check_plan(plan: Plan) -> None:
     if asked is not None and Format(asked) not in GROWING:
         raise SettingError(
             f"format: {asked} is not written block by block. Ask for parquet or csv, or leave --stream out."
-        )
-    if plan.missing == "drop":
-        raise SettingError(
-            "missing: drop (--drop-missing) is not done block by block. Leave these rows out of the file, if "
-            "it is public which they are."
         )
     if plan.unit is not None:
         raise SettingError(

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from hedgerow.mechanism.streamed.leaf import kept_alpha
 from hedgerow.release.streamed.views import WeightedView
 from hedgerow.tables.files import Format, Source, grow
 from hedgerow.tables.files.growing import Cells
@@ -21,7 +22,7 @@ def write_records(view: WeightedView, leaves: Leaves, path: Path) -> None:
         for leaf in range(leaves.count):
             rows, price = leaves.rows(leaf), leaves.kept("price", leaf)
             blank = np.zeros(len(price))
-            alpha = leaves.kept("alpha", leaf) if settings.standard.weighted else blank + 1.0
+            alpha = kept_alpha(settings, leaves, leaf)
             columns = {
                 "record": np.arange(rows.start, rows.stop),
                 "risk": leaves.kept("risk", leaf),

@@ -8,7 +8,6 @@ count over all records was found by leaves, and is asked of the fit.
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from hedgerow.mechanism.noisy.leaves import streamed as noisy
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.mechanism.streamed.copies import predict_leaf
 from hedgerow.mechanism.streamed.fit import StreamedFit
+from hedgerow.numerics.leaves import add_in_order
 from hedgerow.numerics.renyi import COARSE_ORDERS
 from hedgerow.privacy.bounds import Bound
 from hedgerow.privacy.guarantee import Release
@@ -111,7 +111,7 @@ class WeightedView(View, Fitted):
 
     @property
     def left(self) -> float:
-        return self.whole.priced.merged.power
+        return add_in_order(self.whole.priced.powers)
 
     @property
     def mean_alpha(self) -> float:
@@ -131,12 +131,8 @@ class WeightedView(View, Fitted):
         times = self.every / len(self.rows)
         power = times * self.outcome.fit.power  # so that a few rows tell as much as all
         outcome = replace(self.outcome, fit=replace(self.outcome.fit, power=power))
-        found = measure(self.settings, self.start, outcome, key=self.key.child("gauge"))
-        if not found.columns:
-            return replace(found, records=self.left, of=self.every)
-        of_all: dict[str, Any] = {"records": self.left, "of": self.every}  # all columns have all records
-        columns = {name: replace(one, **of_all) for name, one in found.columns.items()}
-        return replace(found, **of_all, columns=columns)
+        worth = self.whole.priced.merged.worth
+        return measure(self.settings, self.start, outcome, key=self.key.child("gauge"), worth=worth)
 
     def describe_stop(self) -> str:
         return describe_stop(self.settings, self.gauge, None)

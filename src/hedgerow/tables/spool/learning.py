@@ -6,22 +6,20 @@ matrix that has one is nobody's to know.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TypeVar
 
 import narwhals as nw
 import numpy as np
 
 from hedgerow.arrays import Array
-from hedgerow.errors import FormulaError
+from hedgerow.errors import DataError, FormulaError
 from hedgerow.numerics.leaves import Columns, merge_columns, sum_leaf_powers, summarize_leaf
 from hedgerow.numerics.triangular import leaf_factor, merge_factors
-from hedgerow.progress import report
 from hedgerow.tables.design import Learnt, Moments, check_columns, check_rank, find_spread
 from hedgerow.tables.formula import Formula, parse, shorten
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.tables.spool.arguments import Argument, OverLeaves
 from hedgerow.tables.spool.levels import find_rows
 from hedgerow.tables.spool.store import Builder, Spooled
@@ -29,25 +27,35 @@ from hedgerow.tables.spool.transforms import State, learn
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here, Workers, one_blas_thread
 
-Made = TypeVar("Made")
+_STAGE = "predictors looked at"
 
 
 def encode_leaves(
-    spooled: Spooled, builder: Builder, formulas: Sequence[str], workers: Workers | None = None
+    spooled: Spooled,
+    builder: Builder,
+    formulas: Sequence[str],
+    workers: Workers | None = None,
+    *,
+    crossed: Sequence[str] = (),
+    also: Sequence[str] = (),
 ) -> Spooled:
     """The leaves with their designs; `formulas` are those of all protected columns.
 
     `builder(table, learnt)` makes the design of a leaf, such as `synthesizer.encode` for some settings.
+    Formulas that are `crossed` make cells of all their public predictors together. Rules read columns `also`.
     """
     workers = Here() if workers is None else workers
     blank = Table(nw.from_native(spooled.schema.empty_table(), eager_only=True))
-    parsed = [parse(formula, blank) for formula in formulas]
-    protected = [formula.outcome for formula in parsed]
-    read = dict.fromkeys(name for each in parsed for name in each.predictors)
+    parsed, cells = ([parse(formula, blank) for formula in texts] for texts in (formulas, crossed))
+    protected = list(dict.fromkeys(formula.outcome for formula in [*parsed, *cells]))
+    read = dict.fromkeys([*(name for each in [*parsed, *cells] for name in each.predictors), *also])
     spooled.require_complete([name for name in read if name not in protected])
-    rows = find_rows(spooled, workers, parsed, blank, protected)
+    rows = find_rows(spooled, workers, parsed, blank, protected, cells)
     learnt = Learnt(learn_states(spooled, workers, parsed, protected))
-    notes = builder(spooled.sample(rows), learnt).notes
+    try:
+        notes = builder(spooled.sample(rows), learnt).notes
+    except DataError as error:
+        raise DataError(f"In {len(rows):,} rows from all over the table: {error}") from None
     encoded = replace(spooled, builder=builder, learnt=learnt, design_notes=notes)
     return replace(encoded, moments=measure(encoded, workers))
 
@@ -78,14 +86,15 @@ def learn_states(
 
 def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:
     """What each link's design knows of all rows, in two passes; refuses what `tables.design.build` does."""
-    first = leaves.design(0).links
-    summarized = zip(*_go_over(workers, SummarizeMatrix(), leaves), strict=True)
+    summarized = zip(*go_over(workers, SummarizeMatrix(), leaves, stage=_STAGE), strict=True)
     summaries = [merge_columns(parts) for parts in summarized]
+    first = leaves.design(0).links
     for link, summary in zip(first, summaries, strict=True):
         check_columns(summary, link.columns, leaves.records, rank=not link.secret)
     centres = [summary.total / leaves.records for summary in summaries]
     reaches = [summary.reach(centre) for summary, centre in zip(summaries, centres, strict=True)]
-    factored = zip(*_go_over(workers, FactorMatrix(tuple(centres), tuple(reaches)), leaves), strict=True)
+    task = FactorMatrix(tuple(centres), tuple(reaches))
+    factored = zip(*go_over(workers, task, leaves, stage=_STAGE), strict=True)
     moments = []
     for link, summary, centre, reach, parts in zip(first, summaries, centres, reaches, factored, strict=True):
         if not link.secret:
@@ -96,12 +105,6 @@ def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:
         spread[hidden], centre[hidden] = 1.0, 0.0
         moments.append(Moments(summary, centre, spread))
     return tuple(moments)
-
-
-def _go_over(workers: Workers, task: Callable[[Leaves, int], Made], leaves: Leaves) -> Iterator[Made]:
-    for done, made in enumerate(workers.map(task, leaves, range(leaves.count)), 1):
-        report("predictors looked at", done, leaves.count)
-        yield made
 
 
 @dataclass(frozen=True)

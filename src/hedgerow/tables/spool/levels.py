@@ -18,6 +18,7 @@ from hedgerow.tables.table import Table
 from hedgerow.threads import Workers
 
 MOST_LEVELS = 10_000  # columns that a design may have
+MOST_CELLS = 100_000  # of which each has shares of its own
 _SPREAD = 4_096  # records from all over the table, for hints
 
 
@@ -50,15 +51,25 @@ class FirstRows:
 
 
 def find_rows(
-    leaves: Spooled, workers: Workers, formulas: Iterable[Formula], blank: Table, protected: Sequence[str]
+    leaves: Spooled,
+    workers: Workers,
+    formulas: Iterable[Formula],
+    blank: Table,
+    protected: Sequence[str],
+    crossed: Iterable[Formula] = (),
 ) -> list[int]:
-    """The records from which an encoding is learnt, by number; `blank` has the columns of the table."""
+    """The records from which an encoding is learnt, by number; `blank` has the columns of the table.
+
+    Of formulas that are `crossed` they have every combination of public predictors that occurs.
+    """
     groups = {
         group: formula
         for formula in formulas
         for group in formula.categories(blank)
         if not set(group) & {*protected}
     }
+    cells = {tuple(name for name in each.predictors if name not in protected): each for each in crossed}
+    groups |= {group: formula for group, formula in cells.items() if group}
     rows = set(np.linspace(0, leaves.records - 1, _SPREAD).astype(np.int64).tolist())
     if groups:
         known: list[dict[tuple[Any, ...], int]] = [{} for _ in groups]
@@ -66,14 +77,23 @@ def find_rows(
             for group, before, here in zip(groups, known, found, strict=True):
                 for key, row in here.items():
                     before.setdefault(key, row)
-                if len(before) > MOST_LEVELS:
-                    raise FormulaError(
-                        f"Formula '{shorten(groups[group].text)}' makes categories of "
-                        f"{list_some(group, quoted=True)}, which has more than {MOST_LEVELS} values. Use it "
-                        "as a number, or put it into classes first."
-                    )
+                if len(before) > (MOST_CELLS if group in cells else MOST_LEVELS):
+                    raise FormulaError(_describe_many(groups[group], group, group in cells))
         rows.update(row for before in known for row in before.values())
     return sorted(rows)
+
+
+def _describe_many(formula: Formula, group: Sequence[str], crossed: bool) -> str:
+    names = list_some(group, quoted=True)
+    if crossed:
+        return (
+            f"Formula '{shorten(formula.text)}' makes more than {MOST_CELLS:,} cells of {names}. Use fewer "
+            "predictors, or put them into classes first."
+        )
+    return (
+        f"Formula '{shorten(formula.text)}' makes categories of {names}, which has more than {MOST_LEVELS} "
+        "values. Use it as a number, or put it into classes first."
+    )
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[list[Any], np.ndarray[Any, np.dtype[np.int64]]]:

@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -52,7 +52,11 @@ class Spooled(Leaves):
     schema: pa.Schema
     categories: Mapping[str, pa.Array]  # the levels of dictionary columns, as they came
     format: Format
-    missing: Mapping[str, Missing] = field(default_factory=dict)  # columns with missing cells only
+    missing: Mapping[str, Missing] = field(
+        default_factory=dict
+    )  # of the file: columns with missing cells only
+    dropped: int = 0  # rows of the file that are not here, since they lack a value in a column that needs one
+    gaps: Mapping[str, int] | None = None  # missing cells that are left, where rows were dropped
     infinite: Mapping[str, int] = field(default_factory=dict)  # how many infinite cells, where there are
     notes: tuple[str, ...] = ()
     dialect: Dialect | None = field(default_factory=Dialect)
@@ -125,13 +129,21 @@ class Spooled(Leaves):
     def require_complete(self, names: Collection[str]) -> None:
         """Refuse missing or infinite values in the named columns, counted over all records."""
         for name in names:
-            gone = self.missing.get(name, Missing()).total
+            gone = self.missing.get(name, Missing()).total if self.gaps is None else self.gaps.get(name, 0)
             if gone or self.infinite.get(name):
                 raise DataError(Table.explain_gaps(name, self.records, gone, self.infinite.get(name, 0)))
 
     def __getstate__(self) -> dict[str, Any]:
         """What tasks need: a worker is told nothing else of the file."""
-        return {**vars(self), "missing": {}, "infinite": {}, "notes": (), "design_notes": (), "dialect": None}
+        unknown: dict[str, Any] = {
+            "missing": {},
+            "gaps": None,
+            "infinite": {},
+            "notes": (),
+            "design_notes": (),
+            "dialect": None,
+        }
+        return {**vars(self), **unknown}
 
     def remove(self) -> None:
         """Deletes the leaves and all that was kept with them."""
@@ -157,11 +169,17 @@ class Spooled(Leaves):
 
 
 def spool(
-    path: str | os.PathLike[str], folder: Path, *, columns: Collection[str] | None = None, **read: Any
+    path: str | os.PathLike[str],
+    folder: Path,
+    *,
+    columns: Collection[str] | None = None,
+    complete: Callable[[Table], Sequence[str]] | None = None,
+    **read: Any,
 ) -> Spooled:
     """Copies records of a file, or of a folder of Parquet files, into leaves under a scratch folder.
 
-    `columns` names what is used or released; None takes all. `read` are options of `files.read`.
+    `columns` names what is used or released; None takes all. Rows without a value in one of the columns that
+    `complete` makes of a table of no rows are dropped. `read` are options of `files.read`.
     """
     path = Path(path)
     source = _open(path, **read)
@@ -173,21 +191,45 @@ def spool(
     levels = {name: _Levels(name, kind) for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
     stored = pa.schema([_stored_field(f) for f in schema])
     missing: dict[str, Missing] = {}
+    left: dict[str, Missing] = {}
     infinite: dict[str, int] = {}
     known: dict[str, Any] = {name: getattr(source, name) for name in ("format", "notes", "dialect")}
     result = Spooled(folder, source.records, leaves.LEAF, schema, {}, **known)
-    for leaf, table in enumerate(_reblock(source.batches(names, leaves.LEAF), leaves.LEAF)):
-        _count(table, missing, infinite)
+    needed = [] if complete is None else [*complete(Table(_empty(source.schema)))]
+    kept = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in source.batches(names, leaves.LEAF):
+            if not needed:
+                yield batch
+                continue
+            _count_missing(pa.Table.from_batches([batch]), missing)
+            for name, column in levels.items():  # those of rows that are dropped are there as well
+                column.code(pa.chunked_array([batch.column(name)]))
+            gaps = [pc.is_null(batch.column(name), nan_is_null=True) for name in needed]
+            yield batch.filter(pc.invert(reduce(pc.or_, gaps)))
+
+    for leaf, table in enumerate(_reblock(batches(), leaves.LEAF)):
+        kept += table.num_rows
+        _count(table, left if needed else missing, infinite)
         cells = [levels[n].code(c) if n in levels else c for n, c in zip(names, table.columns, strict=True)]
         ready = pa.Table.from_arrays(cells, schema=stored).combine_chunks()
         with explaining_errors(folder):
             write_whole(result._place("leaf", leaf, ".arrow"), partial(_write, ready))
         report(READING, leaf + 1, result.count)
+    if not kept and needed:
+        raise DataError(
+            f"All {source.records} rows lack a value in a column of the formula. Nothing is left to fit."
+        )
     found = {name: column.dictionary for name, column in levels.items()}
     schema = pa.schema([f.with_type(levels[f.name].type) if f.name in levels else f for f in schema])
     if source.missing is not None:
         missing = {name: count for name, count in source.missing.items() if name in names}
-    return replace(result, schema=schema, categories=found, missing=missing, infinite=infinite)
+    return replace(
+        result, schema=schema, categories=found, records=kept, missing=missing, infinite=infinite,
+        dropped=source.records - kept,
+        gaps={name: gone.total for name, gone in left.items()} if needed else None,
+    )  # fmt: skip
 
 
 def _open(
@@ -257,17 +299,21 @@ def _write(table: pa.Table, file: Any) -> None:
 
 
 def _count(table: pa.Table, missing: dict[str, Missing], infinite: dict[str, int]) -> None:
+    _count_missing(table, missing)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_floating(column.type):
+            count = pc.sum(pc.is_inf(column)).as_py() or 0
+            if count:
+                infinite[name] = infinite.get(name, 0) + count
+
+
+def _count_missing(table: pa.Table, missing: dict[str, Missing]) -> None:
     for name, here in count_missing(table).items():
         before = missing.get(name, Missing())
         marked = dict(before.marked)
         for word, count in here.marked.items():
             marked[word] = marked.get(word, 0) + count
         missing[name] = Missing(before.empty + here.empty, freeze(marked))
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_floating(column.type):
-            count = pc.sum(pc.is_inf(column)).as_py() or 0
-            if count:
-                infinite[name] = infinite.get(name, 0) + count
 
 
 class _Levels:

@@ -8,6 +8,7 @@ Guarantee: as for Parquet files, what `batches` has yielded by its end are all r
 
 import codecs
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -78,7 +79,8 @@ class Text:
         dialect = spell(
             path.name, content.first_line(), content.encoding, delimiter, decimal, bom=content.bom
         )
-        first = read_header(path.name, Content(path, content.encoding), dialect)  # type: ignore[arg-type]  # reads as IO[bytes]
+        with closing(Content(path, content.encoding)) as again:
+            first = read_header(path.name, again, dialect)  # type: ignore[arg-type]  # reads as IO[bytes]
         has_index = check_names(first, path.name)
         names, notes = first[has_index:], [LEFT_INDEX] if has_index else []
         words, settled = reading.words, reading.settled
@@ -144,7 +146,7 @@ def _add(one: Any, other: Any) -> Any:
 def _read(path: Path, dialect: Dialect, header: list[str]) -> Iterator[pa.RecordBatch]:
     """Every cell below the header as text."""
     content = Content(path, dialect.encoding)
-    with telling_rows_apart(path.name, header, dialect) as parse:
+    with closing(content), telling_rows_apart(path.name, header, dialect) as parse:
         reading, converting = cell_options(header)
         try:
             yield from pyarrow.csv.open_csv(pa.PythonFile(content, "r"), reading, parse, converting)
