@@ -1,5 +1,6 @@
 """What is said of all records is the same bits as what leaves say, merged in their order."""
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from hedgerow.mechanism.price import Pricing
 from hedgerow.models.exact import Lognormal, Normal
 from hedgerow.models.scored import Interval, Linear, Opaque, Risk
 from hedgerow.numerics import leaves, triangular
-from hedgerow.numerics.triangular import leverages, merge_factors
+from hedgerow.numerics.triangular import leverages
 from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.randomness import Key
 from hedgerow.tables.design import build, find_spread
@@ -92,12 +93,12 @@ def test_the_posterior_and_the_influence_of_each_record_follow_from_leaves():
     posterior = MODEL.posterior(design, power)
     parts = [held.design(leaf) for leaf in range(held.count)]
     powers = [power[held.rows(leaf)] for leaf in range(held.count)]
-    factors = [
-        MODEL.leaf_factor(part, own, first=leaf == 0)
+    said = [
+        MODEL.sum_leaf(part, own, first=leaf == 0)
         for leaf, (part, own) in enumerate(zip(parts, powers, strict=True))
     ]
     merged = MODEL.posterior_of(
-        merge_factors(factors), leaves.add_in_order([float(own.sum()) for own in powers])
+        functools.reduce(MODEL.merge_sums, said), leaves.add_in_order([float(own.sum()) for own in powers])
     )
     assert (merged.shape, merged.rate) == (posterior.shape, posterior.rate)
     np.testing.assert_array_equal(merged.factor, posterior.factor)
