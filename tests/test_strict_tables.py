@@ -1,6 +1,8 @@
 """Strict by noisy statistics for several protected columns, through the front door."""
 
 import json
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -364,7 +366,22 @@ class Wordless:
         raise ValueError("a secret")
 
 
-@pytest.mark.parametrize("cell", [7, None, 2.5, b"low", b"\xff", "\ud800", Wordless()])
+ODD = [7, None, 2.5, b"low", b"\xff", "\ud800", Wordless(), Decimal("sNaN")]
+
+
+@pytest.mark.filterwarnings("ignore::hedgerow.errors.HedgerowWarning")
+@pytest.mark.parametrize("cell", ODD)
+@pytest.mark.parametrize("outcome", ["wage", "grade"])
+def test_nor_whose_gaps_are_public(outcome, cell):
+    """Which rows may have a cell is looked up again where released columns are held against the outcome."""
+    columns = {outcome: replace(COLUMNS[outcome], formula=f"{outcome} ~ age", missing="public")}
+    strict = hr.Strict(limits={"wage": (100, 1e6)} if outcome == "wage" else {})
+    synth = hr.Synthesizer(columns, standard=strict, epsilon=9.0, draws=100, seed=1)
+    kinds = [synth.fit(_with_cell(outcome, each)).sample().tables[0].dtypes for each in (None, cell)]
+    assert (kinds[0] == kinds[1]).all()
+
+
+@pytest.mark.parametrize("cell", ODD)
 def test_words_are_written_in_one_type_whatever_a_cell_is(cell):
     """One cell that is no word makes a column of objects, and copies would have that type."""
     strict = hr.Strict(limits={})

@@ -152,6 +152,28 @@ def test_boxes_that_say_nothing_or_too_much_are_refused(make, says):
         make()
 
 
+@pytest.mark.parametrize("standard", [hr.RangeTruncated, hr.RangeAveraged])
+@pytest.mark.parametrize("range_of", ["bonus", "hours"])
+def test_a_range_on_what_follows_from_cells_that_a_rule_fixes_is_refused(standard, range_of):
+    """Its probability was that of amounts in every row: 3e-8 of the class of a row without wage."""
+    random = np.random.default_rng(1)
+    works = random.random(200) < 0.5
+    wage = np.where(works, np.exp(random.normal(3, 0.3, 200)), 0.0)
+    bonus = np.exp(1 + np.log1p(wage) + random.normal(0, 0.2, 200))
+    table = pd.DataFrame({"works": works.astype(int), "wage": wage, "bonus": bonus, "hours": bonus})
+    columns = {
+        "wage": hr.Column("wage ~ 1", only_where="works == 1", otherwise=0, filler=20.0),
+        "bonus": hr.Column("bonus ~ log1p(wage)"),
+        "hours": hr.Column("hours ~ log(bonus)"),
+    }
+    box = hr.Box({range_of: hr.Brackets([0, 8, 1e9])})
+    with pytest.raises(hr.errors.SettingError, match=f"'{range_of}' has a range and follows from"):
+        hr.Synthesizer(columns, standard=standard(box), epsilon=50.0, draws=100, seed=1).fit(table)
+    others = {"plain": hr.ADP(), "range": standard(box)}  # nor if it is not the first that has the range
+    with pytest.raises(hr.errors.SettingError, match="the probability of the range is not known"):
+        hr.compare(columns, table, standards=others, epsilon=None, draws=100, seed=1)
+
+
 def asked(box, **settings):
     return hr.Synthesizer(COLUMNS, standard=hr.RangeTruncated(box), draws=100, seed=3, **settings)
 

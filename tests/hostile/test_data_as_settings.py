@@ -45,6 +45,13 @@ def test_no_door_quotes_data_that_it_was_given_for_a_setting(name, kind, monkeyp
 
 
 @pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("end", ["range_min", "range_max"])
+def test_nor_do_the_limits_of_a_date(end, kind):
+    """Which are looked at once the type is right."""
+    assert "98765" not in listen(hr.Declared, {"type": "date", end: DATA[kind]})
+
+
+@pytest.mark.parametrize("kind", DATA)
 def test_no_method_of_a_fit_quotes_data(kind, small):
     synth = hr.Synthesizer("x ~ z", draws=100, seed=1).fit(small[["x", "z"]])
     for name in ("analyses", "attack", "audit", "intervals", "propensity", "utility_by_group"):

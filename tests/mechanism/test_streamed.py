@@ -267,8 +267,17 @@ def test_cells_of_every_kind_standard_and_bound(name: str, standard: Any, bound:
 @pytest.mark.parametrize("standard", [hr.RangeAveraged, hr.RangeTruncated])
 @pytest.mark.parametrize("name", ["classes, read", "gaps, read", "rules"])
 def test_a_range_beside_cells_of_all_kinds(name: str, standard: Any) -> None:
-    asked = {"standard": standard(hr.Box({"x": RADIUS})), "epsilon": 60.0, "bound": "oscillation"}
-    compare(CELLS[name], workers=Elsewhere(), draws=100, **asked)
+    columns, outcome = CELLS[name], "x"
+    if name == "rules":  # x reads what a rule fixes, so that a range of it has no probability
+        columns, outcome = {**columns, "y": hr.Column("y ~ z", family="normal")}, "y"
+    asked = {"standard": standard(hr.Box({outcome: RADIUS})), "epsilon": 60.0, "bound": "oscillation"}
+    compare(columns, workers=Elsewhere(), draws=100, **asked)
+
+
+def test_the_largest_values_are_those_of_all_records_that_have_one() -> None:
+    """Not of a leaf's, of which some have none at all; nor do numbers that stand for missing ones count."""
+    tail = hr.Tail(0.1, hr.Radius(0.2, 5.0), RADIUS)
+    compare(CELLS["gaps, read"], standard=hr.RangeTruncated(hr.Box({"x": tail})), epsilon=60.0, draws=100)
 
 
 @pytest.mark.slow

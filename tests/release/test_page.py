@@ -184,6 +184,19 @@ def test_what_a_margin_counts_is_kept(tmp_path):
     assert ("noisy counts in classes" in shown[True], "second peaks" in shown[True]) == (False, True)
 
 
+def test_of_several_columns_a_margin_keeps_those_alone_for_which_counts_pay(tmp_path):
+    """The page said of all of them that second peaks are kept."""
+    frame = hr.datasets.lognormal(n=400, seed=3)
+    frame["few"] = np.arange(400) < 30
+    frame["y"] = np.where(frame["few"], frame["x"][::-1], np.nan)
+    columns = {"x": Column("x ~ z"), "y": Column("y ~ z", only_where="few == 1")}
+    strict = hr.Strict(limits={"x": (0.1, 100), "y": (0.1, 100)}, margin=hr.Margin(0.3))
+    release = release_of(tmp_path, frame, formula=columns, epsilon=8.0, standard=strict)
+    shown = show((release / "public" / "index.html").read_text())
+    assert "synthetic amounts, where it was counted, as far as noisy counts" in shown
+    assert "too few to be counted, that the family does not have: heaps, second peaks" in shown
+
+
 def code_of(page: str, language: str) -> str:
     return html.unescape(
         re.search(f'<pre aria-label="Code in {language}"[^>]*><code>([^<]*)</code>', page)[1]

@@ -317,3 +317,37 @@ def test_a_value_that_orders_a_column_like_the_outcome_is_told_to_the_owner_alon
         done.append((made.code, public(Path(file)), "would publish the outcome 'x'" in made.text))
     assert done[0][:2] == done[1][:2]
     assert (done[0][0], done[1][2]) == (0, True)
+
+
+@pytest.mark.parametrize("cells", [(1e308, -1e308), (5e-324, 1.7e308)])
+def test_nor_do_cells_at_the_ends_of_the_doubles_stop_what_the_owner_is_told(tmp_path, monkeypatch, cells):
+    """Copies are compared with the original before they go out: arithmetic without an end ended the run."""
+    monkeypatch.chdir(tmp_path)
+    frame = hr.datasets.lognormal(300, seed=3)
+    frame["x"] **= 0.3  # no scale but their own is chosen for amounts that lie together
+    frame.loc[[5, 6], "x"] = cells
+    frame.to_parquet("far.parquet")
+    asked = {"standard": hr.Strict(limits=(1, 1e6)), "epsilon": 20.0, "draws": 200}
+    plan = hr.Plan(data="far.parquet", ledger="spent", formula="x ~ z", analyses=["x ~ z", "z ~ x"], **asked)
+    hr.make_release(plan, tmp_path / "release")
+    assert json.loads((tmp_path / "release/confidential/utility.json").read_text())["propensity"]
+
+
+def test_a_check_of_words_that_are_derived_needs_none_in_the_original(tmp_path, monkeypatch):
+    """Under Strict a derived column is read as numbers, whatever it holds: nobody uses it."""
+    monkeypatch.chdir(tmp_path)
+    frame = hr.datasets.lognormal(200, seed=3)
+    frame["job"] = ["a", "b", "b", "a", "b"] * 40
+    frame.assign(title=frame["job"].map({"a": "Alpha", "b": "Beta"})).to_csv("jobs.csv", index=False)
+    columns = {
+        "x": hr.Column("x ~ z"),
+        "job": hr.Column("job ~ z", hr.Family("categorical", levels=["a", "b"])),
+    }
+    rules = hr.Rules(derived={"title": {"job": {"a": "Alpha", "b": "Beta"}}}, checks=["title == 'Alpha'"])
+    asked = {"standard": hr.Strict(limits={"x": (1, 1e6)}), "epsilon": 20.0, "draws": 200, "rules": rules}
+    made = hr.make_release(
+        hr.Plan(data="jobs.csv", ledger="spent", formula=columns, **asked), tmp_path / "release"
+    )
+    (broken,) = json.loads((made.folder / "confidential/report.json").read_text())["broken"]
+    assert broken["original"] is None
+    assert 0 < broken["copies"][1] < 1

@@ -5,8 +5,10 @@ import decimal
 import time
 from dataclasses import replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -571,6 +573,21 @@ def test_flags_are_numbers_where_no_cell_decides_the_type(tmp_path):
     path = tmp_path / "flags.csv"
     path.write_text("ill,z\nTrue,1\nfalse,1\nFALSE,1\n1,1\nyes,1\n,1\n")
     assert formats.read(path, numbers=["ill"]).frame["ill"].to_pylist() == [1.0, 0.0, 0.0, 1.0, None, None]
+
+
+def test_nor_does_a_number_beyond_doubles_end_a_run(tmp_path):
+    """One cell would: in Excel whole numbers have any size."""
+    (tmp_path / "pay.csv").write_text(f"pay,z\n{10**400},1\n-{10**400},2\n3,3\n")
+    book = openpyxl.Workbook()
+    for row in (["pay", "z"], [7, 1], [-7, 2], [3, 3]):
+        book.active.append(row)
+    book.save(tmp_path / "small.xlsx")
+    with ZipFile(tmp_path / "small.xlsx") as small, ZipFile(tmp_path / "pay.xlsx", "w") as large:
+        for name in small.namelist():
+            large.writestr(name, small.read(name).replace(b"7</v>", b"%d</v>" % 10**400))
+    for name in ("pay.csv", "pay.xlsx"):
+        pay = formats.read(tmp_path / name, numbers=["pay"]).frame["pay"]
+        assert pay.to_pylist() == [np.inf, -np.inf, 3.0]
 
 
 def test_a_number_among_the_missing_words_counts_however_it_is_written(tmp_path):

@@ -52,7 +52,8 @@ def build_links(
     formulas = [parse(column.formula, table) for column in first.columns]
     levels = find_levels(first, table)
     check_links(formulas, table, levels)
-    units = check_units(first, table, formulas)
+    units = check_units(settings, table, formulas)
+    _check_ranges(settings, formulas)
     if units is not None:
         table = units.share(table, [column.outcome for column in first.columns if column.shared])
     _check_rules(first, table)
@@ -177,17 +178,39 @@ def _check_rules(settings: Settings, table: Table) -> None:
     table.require_complete([name for name in read if name not in settings.outcomes])
 
 
-def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -> Units | None:
+def _check_ranges(settings: Sequence[Settings], formulas: Sequence[Formula]) -> None:
+    """Refuse ranges whose probability nobody computes: it would need that of a rule's cells in each row."""
+    ruled = set[str]()  # columns with cells that a rule fixes, and those that follow from such
+    for column, formula in zip(settings[0].columns, formulas, strict=True):
+        read = [name for name in formula.predictors if name in ruled]
+        if read and _is_ranged(settings, column.outcome):
+            raise SettingError(
+                f"Box: '{column.outcome}' has a range and follows from '{read[0]}', which goes back to cells "
+                f"that a rule fixes (only_where or share_of): the probability of the range is not known. "
+                f"Leave '{read[0]}' out of its formula, or the range out of the box."
+            )
+        if read or column.reads:
+            ruled.add(column.outcome)
+
+
+def _is_ranged(settings: Sequence[Settings], outcome: str) -> bool:
+    """Whether something is known of one of several columns, under any of the standards."""
+    ranges = [each.standard.range for each in settings]
+    return any(isinstance(known, Box) and known.restricts(outcome) for known in ranges)
+
+
+def check_units(every: Sequence[Settings], table: Table, formulas: Sequence[Formula]) -> Units | None:
     """The units that are priced together; refuses shared columns that are not their unit's own.
 
     A shared column that differs within a unit is refused as other data are, which no price under these
     standards covers (`Strict`, which may refuse none, has no shared columns).
     """
+    settings = every[0]
     if settings.unit is None:
         return None
     units = Units.of(table, settings.unit)
     shared = [column.outcome for column in settings.columns if column.shared]
-    outcomes, public_range = settings.outcomes, settings.standard.range
+    outcomes = settings.outcomes
     hanging = set[str]()  # columns that follow, through others, from a shared one
     for column, formula in zip(settings.columns, formulas, strict=True):
         kinds = [] if column.kinds_by is None else [f"{quote(column.outcome)} ~ {column.kinds_by}"]
@@ -195,7 +218,7 @@ def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -
         read += [name for text in kinds for name in parse(text, table).predictors]
         if any(name in shared or name in hanging for name in read):
             hanging.add(column.outcome)
-            if public_range.restricts(column.outcome) and isinstance(public_range, Box) and not column.shared:
+            if _is_ranged(every, column.outcome) and not column.shared:
                 raise SettingError(
                     f"Box: '{column.outcome}' has a range and follows from a column that the rows of one "
                     f"'{units.name}' share, so that their probabilities do not multiply. Leave its range "

@@ -397,6 +397,10 @@ class Tail(Range):
         object.__setattr__(other, "threshold", threshold)
         return other
 
+    def of_rows(self, rows: RecordMask) -> Range:
+        part = super().of_rows(rows)
+        return part if self.threshold is None or not isinstance(part, Tail) else part.settled(self.threshold)
+
 
 def _split(
     flags: Mask, then: Range, otherwise: Range, values: PerRecord, table: Table

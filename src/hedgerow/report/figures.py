@@ -10,6 +10,7 @@ does not grow with the number of records (`summaries`).
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import PerRecord, columns_of
+from hedgerow.errors import FormulaError
 from hedgerow.evidence.utility import compare_associations
 from hedgerow.evidence.utility.stack import SUMMED_UP
 from hedgerow.fitted import Fitted, Noised
@@ -272,7 +274,8 @@ def _compare_checks(synth: Synthesizer) -> list[dict[str, Any]]:
     for check in synth.settings.rules.conditions:
         own = None
         if set(check.names) <= set(done.table.columns):
-            own = float((~check.holds(done.table, codes, doubt=True)).mean())
+            with suppress(FormulaError):  # words that were read as numbers, since the copies' are made anew
+                own = float((~check.holds(done.table, codes, doubt=True)).mean())
         shares = [row["broken"] / done.records for row in rows if row["check"] == check.text]
         found.append({"check": check.text, "original": own, "copies": range_of(shares)})
     return found

@@ -24,7 +24,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from hedgerow.errors import DataError, FormulaError, show_controls
+from hedgerow.errors import DataError, FormulaError, format_value, show_controls
 from hedgerow.tables.table import Table
 
 TRANSFORMS = tuple(
@@ -143,7 +143,7 @@ class Formula:
 def parse(formula: str, table: Table) -> Formula:
     """Checks a formula against the columns of a table."""
     if not isinstance(formula, str) or not formula.strip():
-        raise FormulaError(f'formula must be text such as "x ~ z", got {type(formula).__name__} {formula!r}.')
+        raise FormulaError(f'formula must be text such as "x ~ z", got {format_value(formula)}.')
     if len(formula) > _MAX_TEXT:
         raise FormulaError(
             f"The formula has {len(formula)} characters; at most {_MAX_TEXT} are read. Name fewer columns."

@@ -408,9 +408,7 @@ class Table:
         kind = type(self.native[name]) if own == np.dtype(np.object_) else None
         if kind is None:
             return self
-        gone = np.asarray(self.frame[name].is_null().to_numpy(), dtype=np.bool_)
-        pairs = zip(self.native[name].tolist(), gone.tolist(), strict=True)
-        cells = [None if none else _as_word(cell) for cell, none in pairs]
+        cells = [_as_word(cell) for cell in self.native[name].tolist()]
         native = self.native.copy()
         native[name] = kind(cells, index=native.index, dtype=kind([""]).dtype)
         return Table.of(native)
@@ -465,8 +463,10 @@ def _as_double(cell: object) -> float:
 
 
 def _as_word(cell: object) -> str | None:
-    """Text that can be encoded; nothing for a cell that has none."""
+    """Text that can be encoded; nothing for a cell that has none, or is not even equal to itself."""
     try:
+        if cell is None or cell != cell:  # as NaN, and what cannot be compared raises
+            return None
         word = cell.decode() if isinstance(cell, bytes) else str(cell)
         word.encode()
     except Exception:

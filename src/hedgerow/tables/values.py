@@ -191,7 +191,7 @@ class Declared:
             if not all(end is None or (isinstance(end, str) and is_day(end)) for end in ends):
                 raise SettingError(
                     "Declared: range_min and range_max of type 'date' are dates such as '2015-01-31', got "
-                    f"{format_value(self.range_min)} and {self.range_max!r}."
+                    f"{format_value(self.range_min)} and {format_value(self.range_max)}."
                 )
         elif not all(end is None or is_finite(end) for end in ends):
             raise SettingError("Declared: range_min and range_max must be finite. Leave out what is unknown.")
@@ -199,7 +199,7 @@ class Declared:
         if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
             raise SettingError(
                 f"Declared: range_min must be below range_max, got {format_value(self.range_min)} and "
-                f"{self.range_max!r}. Give the lower one first."
+                f"{format_value(self.range_max)}. Give the lower one first."
             )
         self.nearest(np.zeros(0))  # refuses limits between which there is no value
 

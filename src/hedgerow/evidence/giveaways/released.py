@@ -7,6 +7,7 @@ from hedgerow.errors import DataError, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, find_combined, find_giveaways
 from hedgerow.evidence.giveaways.agreement import Finding
 from hedgerow.mechanism.cells import find_own_rows, read_parts
+from hedgerow.mechanism.noisy.chain.cells import settle_types
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.chain import Units
 from hedgerow.tables.design import Design
@@ -81,8 +82,9 @@ def _look_through(
     """What gives each link away; and, of several, what is made of them alone."""
     parts = read_parts(table, settings.links)
     leads = None if settings.unit is None else Units.of(table, settings.unit).leads
+    typed = table if settings.noisy is None else settle_types(settings, table)  # no cell ends a run
     for link, each in zip(design.links, settings.links, strict=True):
-        rows = find_own_rows(each.column, table, settings.codes)  # elsewhere the outcome is public
+        rows = find_own_rows(each.column, typed, settings.codes)  # elsewhere the outcome is public
         # Of a shared column one row of each unit: the name of a unit has one value of it by definition.
         rows = rows & leads if each.column.shared and leads is not None else rows
         some = table if rows.all() else table.rows_where(rows)

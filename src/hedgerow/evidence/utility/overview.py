@@ -15,12 +15,15 @@ from hedgerow.evidence.utility.stack import POOLED, SUMMED_UP, Rows, Stack, pool
 _MODELS: tuple[By, ...] = ("main", "pairs")
 _MOST_BY = 3  # public columns whose groups are compared
 _SHOWN = ("ecdf_max", "mean", "median", "q90")
+_NO_NUMBERS = "values of the original or of a copy are too large or too far apart for arithmetic."
 
 
 def write_overview(
     stack: Stack, analyses: Sequence[Analysis] = (), weight: str | None = None
 ) -> dict[str, Any]:
     """Rows by what they compare, and in `left_out` what could not be, in words.
+
+    No value ends it: under Strict whether there is a release depends on none.
 
     `propensity` and `analyses` have a row per copy and the mean over copies; `two_way` and `groups`, which
     are many, only the mean, the lowest and the highest.
@@ -32,12 +35,16 @@ def write_overview(
             found["propensity"] += pool_copies(rows_of_copies(stack, by=by), MEASURES)
         except SettingError as error:
             left_out.append(str(error))
+        except np.linalg.LinAlgError:
+            left_out.append(f"propensity by '{by}': {_NO_NUMBERS}")
     for analysis in analyses:
         try:
             rows = analyses_of_copies(stack, [analysis], weight)
             found["analyses"] += pool_copies(rows, COMPARED)
         except FormulaError as error:
             left_out.append(str(error))
+        except np.linalg.LinAlgError:
+            left_out.append(f"Analysis '{analysis}': {_NO_NUMBERS}")
     weights = None if weight is None else read_weights(stack, weight)
     found["two_way"] = _sum_up(two_way_of_copies(stack, weights, [weight] if weight else ()), TWO_WAY)
     found["groups"] = []

@@ -22,7 +22,9 @@ def build_terms(column: Stacked) -> Matrix:
         there = column.places == 0
         values = np.zeros(len(there))
         if there.any():
-            values[there] = _straighten(column.numbers[there])
+            own = _straighten(column.numbers[there])
+            # By a power of two, which moves no digit: sums and products of 1e308 have no end.
+            values[there] = np.ldexp(own, -np.frexp(np.abs(own).max())[1])
             values[~there] = values[there].mean()
         marks = [column.places == place for place in range(1, len(column.labels))]
         zeros = there & (column.numbers == 0)

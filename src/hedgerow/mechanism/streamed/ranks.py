@@ -20,14 +20,15 @@ _PIVOTS = 15  # for each rank and round
 
 @dataclass(frozen=True, repr=False)
 class SortOutcomes(Confidential):
-    """Keep a link's outcomes in order; says the least and the largest."""
+    """Keep a link's outcomes in order, those that are there; says the least, the largest and how many."""
 
     place: int
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, float]:
-        values = np.sort(leaves.design(leaf).links[self.place].values)
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, float, int]:
+        link = leaves.design(leaf).links[self.place]
+        values = np.sort(link.values if link.present is None else link.values[link.present])
         leaves.keep("sorted", leaf, values)
-        return float(values[0]), float(values[-1])
+        return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf)), len(values)
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,7 +92,7 @@ def _settle(public_range: Range, leaves: Leaves, workers: Workers, place: int) -
     inner = {name: _settle(part, leaves, workers, place) for name, (_, part) in public_range.parts().items()}
     settled = replace(public_range, **inner) if inner else public_range  # type: ignore[type-var]  # parts are a dataclass's
     if isinstance(settled, Tail):
-        ends = list(go_over(workers, SortOutcomes(place), leaves, stage="ranks"))
-        (threshold,) = select_ranks(leaves, workers, [settled.rank(leaves.records)], ends)
+        *ends, counts = zip(*go_over(workers, SortOutcomes(place), leaves, stage="ranks"), strict=True)
+        (threshold,) = select_ranks(leaves, workers, [settled.rank(sum(counts))], [*zip(*ends, strict=True)])
         return settled.settled(float(threshold))
     return settled

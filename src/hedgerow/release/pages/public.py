@@ -222,7 +222,10 @@ def _list_kept(certificate: Certificate, plan: Plan) -> list[object]:
     if certificate.unchanged:
         said.append("Every column that is not synthetic, and every relation among these columns.")
     if _is_counted(certificate):
-        said.append("The distribution of synthetic amounts, as far as noisy counts in classes tell it.")
+        which = ", where it was counted" if plan.settings.several else ""
+        said.append(
+            f"The distribution of synthetic amounts{which}, as far as noisy counts in classes tell it."
+        )
     if plan.settings.standard.inside:
         said.append("The public class of each row: its synthetic value was drawn inside it.")
     return said
@@ -233,9 +236,7 @@ def _list_lost(certificate: Certificate, plan: Plan) -> list[object]:
         "Single records: a synthetic value is one that the model has for such a row, not what stood there.",
         "A relation to columns that the formula does not name, beyond what follows from those that it names.",
         "Curves, thresholds and interactions that the formula does not spell out.",
-        "Shapes that the counted classes are too wide for: heaps, outliers, rounding."
-        if _is_counted(certificate)
-        else "Shapes that the family does not have: heaps, second peaks, outliers, rounding.",
+        _describe_shapes(certificate, plan),
         "What rows have in common beyond what is said above, such as a household, or a firm over the years.",
     ]
     if any(done.startswith(CORRECTED) for done in certificate.processing):
@@ -261,6 +262,18 @@ def _list_lost(certificate: Certificate, plan: Plan) -> list[object]:
             "copies than in the original, and relations weaker."
         )
     return said
+
+
+def _describe_shapes(certificate: Certificate, plan: Plan) -> str:
+    """What shapes copies do not have; of several columns counts may pay for some alone."""
+    if not _is_counted(certificate):
+        return "Shapes that the family does not have: heaps, second peaks, outliers, rounding."
+    if not plan.settings.several:
+        return "Shapes that the counted classes are too wide for: heaps, outliers, rounding."
+    return (
+        "Shapes that the counted classes are too wide for, or, of amounts that were too few to be counted, "
+        "that the family does not have: heaps, second peaks, outliers, rounding."
+    )
 
 
 def _is_counted(certificate: Certificate) -> bool:

@@ -10,6 +10,7 @@ Text is written as text and never as a formula. The same table gives the same by
 
 import datetime as dt
 import io
+import math
 import re
 import shlex
 import zipfile
@@ -164,9 +165,7 @@ class _Types:
 
     def _to_type(self, name: str, cells: list[Any]) -> pa.Array:
         if name in self.numbers:
-            flags_too = (int, float, bool)  # as 0 and 1
-            numbers = [float(cell) if type(cell) in flags_too else None for cell in cells]
-            return pa.array(numbers, pa.float64())
+            return pa.array([_as_double(cell) for cell in cells], pa.float64())
         if name in self.dates:
             days = [cell.date() if isinstance(cell, dt.datetime) else None for cell in cells]
             return pa.array(days, pa.date32())
@@ -198,6 +197,16 @@ class _Types:
             dt.timedelta: pa.duration("us"),
         }
         return pa.array(cells, single[kinds.pop()]) if kinds else pa.nulls(len(cells))
+
+
+def _as_double(cell: Any) -> float | None:
+    """A number, a flag as 0 or 1, and nothing for any other cell; no number is too large, as in CSV."""
+    if type(cell) not in (int, float, bool):
+        return None
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
 
 
 def _as_text(cells: list[Any]) -> pa.Array:
