@@ -83,9 +83,16 @@ def test_which_values_are_zero_enters_by_the_statistics_alone(spiked):
     assert synth.intervals().equals(other.intervals())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("value", [0.0, 900.0])
-@pytest.mark.parametrize("relation", ["withheld", "replaced"])
+@pytest.mark.parametrize(
+    ("relation", "value"),
+    [
+        ("withheld", 0.0),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("withheld", 900.0), ("replaced", 0.0), ("replaced", 900.0))
+        ),
+    ],
+)
 def test_an_attack_on_a_spike(relation, value):
     """On a zero, and on the farthest amount, which is taken if no record is named."""
     data = hr.datasets.lognormal(n=20, seed=2)

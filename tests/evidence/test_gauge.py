@@ -105,6 +105,7 @@ def test_a_release_stops_before_anything_is_spent(tmp_path, monkeypatch, data):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*lay beyond declared limits")  # of much noise, now and then
 def test_a_strict_release_does_not_stop_and_expects_from_public_things(tmp_path, monkeypatch, data):
     monkeypatch.chdir(tmp_path)
     data.to_csv("table.csv", index=False)

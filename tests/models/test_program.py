@@ -347,7 +347,7 @@ def test_stratified_numbers_are_refused_where_they_would_be_ignored(small, name)
     draw, key = {"level": np.array(0.3)}, Key.from_seed(2)
     # Another key alone: what follows its uniforms cannot tell.
     same = [scores.scores(model._traced(design)).quantile(draw, model._arrays(design), UNIT / 3, one)
-            for one in (jax.random.key(1), jax.random.key(2))]  # fmt: skip
+            for one in map(jax.random.key_data, (jax.random.key(1), jax.random.key(2)))]  # fmt: skip
     assert np.array_equal(*same) == (name in INVERTED)
     assert len(sampling.uniforms("independent", model, design, draw, key=key)) == 60
     if name in INVERTED:

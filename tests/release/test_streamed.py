@@ -434,7 +434,7 @@ def test_the_owner_is_told_what_was_looked_at_on_some_rows(make, monkeypatch):
     inside = made.folder / "confidential"
     page, summary = (inside / "report.html").read_text(), json.loads((inside / "summary.json").read_text())
     assert "evenly spaced" in page
-    assert f"Each violin holds 100 of {ROWS} records" in page
+    assert f"The violin holds 100 of {ROWS} records" in page
     assert f"None of {ROWS} records is flagged" in page  # all were asked
     assert summary["rows"] == summary["gauge"]["of"] == ROWS
     report = json.loads((inside / "report.json").read_text())

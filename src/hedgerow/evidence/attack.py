@@ -363,6 +363,7 @@ def attack_statistics(
     The ratio of their probabilities is the best test there is, of the statistics and so of any copies.
     """
     _check_trials(trials)
+    recipe = recipe.afresh()
 
     def log_ratios(table: Outcomes, own: Key) -> PerDraw:
         fresh = (release_statistics(recipe, *table, key=own.child(k)) for k in range(trials))

@@ -118,6 +118,7 @@ def test_leaves_elsewhere_give_the_statistics_that_memory_gives(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*lay beyond declared limits")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(("size", "workers"), [(64, Elsewhere()), (23, Here()), (1000, Elsewhere())])
 def test_leaves_give_the_copies_that_memory_gives(name, size, workers, monkeypatch):

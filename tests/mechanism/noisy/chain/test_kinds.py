@@ -251,6 +251,7 @@ def test_limits_of_one_column_say_where_kinds_go():
         hr.Synthesizer(column, epsilon=1.0, standard=hr.Strict(limits=(1, 9)))
 
 
+@pytest.mark.filterwarnings("ignore:.*lay beyond declared limits")  # sixty records say little
 @pytest.mark.parametrize("relation", ["withheld", pytest.param("replaced", marks=pytest.mark.slow)])
 def test_a_gap_that_is_synthesized_is_no_cell_that_is_withheld(relation):
     """An amount that becomes a gap moves the rounds and the sum of gaps: 2ε where a record is withheld."""

@@ -148,6 +148,13 @@ class Recipe:
 
     def with_presence(self, presence: "Presence") -> "Recipe":
         """The recipe with what the spike's released sum says of which records have an amount."""
+        return self._told(presence)
+
+    def afresh(self) -> "Recipe":
+        """The recipe as it was before anything was released, to release a table by once more."""
+        return self._told(None)
+
+    def _told(self, presence: "Presence | None") -> "Recipe":
         other = replace(self, presence=presence)
         vars(other)["facts"] = self.facts  # of all rows, whatever they have
         return other
