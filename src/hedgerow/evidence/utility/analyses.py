@@ -216,6 +216,7 @@ def _encode_terms(formula: Formula, table: Table) -> tuple[Matrix, list[str]]:
     return matrix, list(names)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # values near the largest double have no standard error
 def fit_regression(
     matrix: Matrix, outcome: PerRecord, family: Regression = "gaussian", weights: PerRecord | None = None
 ) -> Estimated:
