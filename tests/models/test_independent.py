@@ -220,10 +220,12 @@ def test_a_program_has_no_independent_draws():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("name", [name for name in SAMPLED if "mixture" not in name])
 def test_ranks_of_parameters_among_their_draws_are_uniform(name):
     """Simulation-based calibration: 200 tables drawn at parameters of the prior. The ranks of each parameter
-    in ten bins, chi-squared: at most 9 parameters, 19 families: p < 2e-3 for a false alarm in all of them.
+    in ten bins, chi-squared: at most 9 parameters, 18 families: p < 2e-3 for a false alarm in all of them.
+
+    Mixtures at parameters of their prior go to NUTS, for hours: ranks would be a test of that.
     """
     prior = hr.Prior(intercept=(0.5, 0.5), slope=(0.4, 0.5), residual=0.7, residual_df=16.0)
     own_level = name == "ordinal"
