@@ -89,7 +89,7 @@ def coverage(
         str, typer.Option(help="Only settings whose name contains this, such as 'strict, n = 200,'.")
     ] = "",
     samples: Annotated[
-        int | None, typer.Option(help="How many replicates of each setting, instead of 500 to 10.")
+        int | None, typer.Option(help="How many replicates of each setting, instead of 500 to 50.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Changes the samples.")] = 1,
     jobs: Jobs = None,

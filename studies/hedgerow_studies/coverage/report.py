@@ -20,20 +20,20 @@ from hedgerow_studies.work import Jobs, each, processors
 ROWS, PAGE, COUNTS, PICTURE = "rows.jsonl", "coverage.md", "coverage.json", "coverage.png"
 SETTINGS = (
     Setting("strict", 2000, 1.0, 10, 500),
-    Setting("strict", 2000, 0.5, 10, 200),
-    Setting("strict", 200, 1.0, 10, 200),
-    Setting("strict", 200, 0.5, 10, 200),
+    Setting("strict", 2000, 0.5, 10, 500),
+    Setting("strict", 200, 1.0, 10, 500),
+    Setting("strict", 200, 0.5, 10, 500),
     Setting("strict", 20_000, 1.0, 10, 50),
     Setting("strict", 20_000, 0.5, 10, 50),
-    Setting("unweighted", 200, None, 5, 100),
-    Setting("unweighted", 2000, None, 5, 100),
-    Setting("unweighted", 20_000, None, 5, 100),
-    Setting("adp", 200, 5.7, 5, 40, 40),
-    Setting("adp", 2000, 5.7, 5, 40, 40),
-    Setting("adp", 20_000, 5.7, 5, 20, 40),
-    Setting("truncated", 200, 5.7, 5, 20, 40),
-    Setting("truncated", 2000, 5.7, 5, 20, 40),
-    Setting("truncated", 20_000, 5.7, 5, 10, 40),
+    Setting("unweighted", 200, None, 5, 500),
+    Setting("unweighted", 2000, None, 5, 500),
+    Setting("unweighted", 20_000, None, 5, 500),
+    Setting("adp", 200, 5.7, 5, 100, 40),
+    Setting("adp", 2000, 5.7, 5, 100, 40),
+    Setting("adp", 20_000, 5.7, 5, 100, 40),
+    Setting("truncated", 200, 5.7, 5, 100, 40),
+    Setting("truncated", 2000, 5.7, 5, 100, 40),
+    Setting("truncated", 20_000, 5.7, 5, 100, 40),
 )
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 _FEWEST = 10  # samples below which a share says nothing
