@@ -1,10 +1,13 @@
 """Bounds in the simulation, the documented exception, and the draw-based statement."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import hedgerow as hr
+from hedgerow.mechanism.price import shares_of_largest
 
 
 def test_exact_oscillation_lipschitz_are_ordered_in_the_simulation(payroll):
@@ -119,3 +122,13 @@ def test_a_record_that_decides_the_fit_to_the_last_digit_has_no_bounded_loss():
     assert np.isfinite(synth.oscillation_epsilon_)
     assert synth.exact_epsilon_ == np.inf
     assert 1 in list(synth.flagged_["record"])
+
+
+def test_shares_of_the_largest_price_are_quiet_where_it_has_no_end():
+    assert shares_of_largest(np.array([1.0, 4.0]), 4.0).tolist() == [0.25, 1.0]
+    assert shares_of_largest(np.zeros(2), 0.0).tolist() == [0.0, 0.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        finite, endless = shares_of_largest(np.array([1.0, np.inf]), np.inf)
+    assert finite == 0
+    assert np.isnan(endless)

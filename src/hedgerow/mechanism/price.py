@@ -182,6 +182,12 @@ def _price_links(fit: Fit, places: Sequence[int], delta: float, unit: Any) -> Pr
     return Pricing(*told) if unit is None else UnitPricing(*told, unit)
 
 
+def shares_of_largest(price: PerRecord, largest: float) -> PerRecord:
+    """Each price as a share of the table's largest: 0 where all are, NaN for one without end."""
+    with np.errstate(invalid="ignore"):
+        return price / largest if largest > 0 else np.zeros_like(price)
+
+
 def largest_by_draw(
     fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord, largest: PerRecord
 ) -> PerDraw:

@@ -20,7 +20,7 @@ from hedgerow.fitted import Fitted, Noised
 from hedgerow.inference.bootstrap import TABLES, Estimator, conclude_from
 from hedgerow.inference.intervals import check_intervals, intervals
 from hedgerow.mechanism.debias import public_view
-from hedgerow.mechanism.price import UnitPricing, price_columns
+from hedgerow.mechanism.price import UnitPricing, price_columns, shares_of_largest
 from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI
 from hedgerow.privacy.guarantee import Release
@@ -306,7 +306,6 @@ class Results(Utility):
         """By record: risk, alpha, power, known, price under the chosen bound, share of the largest price."""
         fitted = self._need()
         price = fitted.settings.bound.by_record(fitted.outcome.pricing)
-        largest = price.max()
         return self.like(
             {
                 "record": fitted.numbers,
@@ -315,7 +314,7 @@ class Results(Utility):
                 "power": self.power_,
                 "known": self.known_,
                 "price": price,
-                "share": price / largest if largest > 0 else np.zeros_like(price),
+                "share": shares_of_largest(price, price.max()),
             }
         )
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from hedgerow.mechanism.price import shares_of_largest
 from hedgerow.mechanism.streamed.leaf import kept_alpha
 from hedgerow.release.streamed.views import WeightedView
 from hedgerow.tables.files import Format, Source, grow
@@ -30,6 +31,6 @@ def write_records(view: WeightedView, leaves: Leaves, path: Path) -> None:
                 "power": leaves.kept("power", leaf),
                 "known": leaves.kept("known", leaf) if uses_known else blank,
                 "price": price,
-                "share": price / largest if largest > 0 else blank,
+                "share": shares_of_largest(price, largest),
             }
             file.append(pa.table(columns))
